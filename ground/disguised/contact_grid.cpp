@@ -1,4 +1,4 @@
-// defect: the grid of a contact search is a map of vectors that is built anew in each step
+// defect: the grid of a contact search is a map of vectors that is built again in each step
 // kinds: allocations-each-step
 // guilty: sim::Contacts::Find, sim::Contacts::Insert
 #include <cstdint>

@@ -1,5 +1,5 @@
 // defect: a filter makes a random generator for each particle
-// kinds: built-each-step
+// kinds: generator-seeded-each-step
 // guilty: sim::Filter::Noise, sim::Filter::Move
 #include <random>
 #include "loop.hpp"

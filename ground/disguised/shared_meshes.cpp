@@ -1,5 +1,5 @@
 // defect: two threads copy the same shared pointer for each point that they look at
-// kinds: shared-counter
+// kinds: references-counted-each-step, false-sharing
 // guilty: sim::Scanner::Range
 #include <memory>
 #include <thread>

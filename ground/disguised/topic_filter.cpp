@@ -1,5 +1,5 @@
 // defect: a bus compiles the pattern of a subscription for each message
-// kinds: built-each-step
+// kinds: pattern-compiled-each-step
 // guilty: sim::Bus::Matches
 #include <regex>
 #include <string>

@@ -160,7 +160,9 @@ fn is_allocator_function(own: &str) -> bool {
 
 /// Whether it is declared in a language's standard library.
 fn is_standard_library(own: &str) -> bool {
-    ["std::", "__gnu_cxx::", "__cxxabiv1::", "core::", "alloc::", "__cxa_"].iter().any(|prefix| own.starts_with(prefix))
+    ["std::", "__gnu_cxx::", "__cxxabiv1::", "core::", "alloc::", "__cxa_", "__gthread_"]
+        .iter()
+        .any(|prefix| own.starts_with(prefix))
 }
 
 /// A method of a Rust type or trait that the standard library declares: `<usize>::abs_diff`, `<T as core::cmp::Ord>::cmp`.
@@ -258,6 +260,7 @@ mod tests {
         assert_eq!(kind("core::ptr::drop_in_place<gz::A>", "/srv/sim"), "runtime");
         assert_eq!(kind("ns3::LogComponent::IsEnabled() const@plt", "/usr/lib/libns3-wifi.so"), "runtime");
         assert_eq!(kind("<usize>::abs_diff", "/srv/sim"), "runtime");
+        assert_eq!(kind("__gthread_mutex_lock", "/srv/sim"), "runtime", "inlined from libstdc++");
         assert_eq!(kind("<usize as core::cmp::PartialOrd>::lt", "/srv/sim"), "runtime");
         assert_eq!(kind("<T as core::slice::sort::SmallSort>::small_sort", "/srv/sim"), "runtime");
         assert_eq!(kind("<T as sim::Solve>::solve", "/srv/sim"), "native");

@@ -211,3 +211,47 @@ fn what_python_code_does_shows_in_functions_of_cpython() {
     assert!(rows.iter().any(|row| row.starts_with("values-through-text") && row.ends_with("30")), "{rows:?}");
     assert!(of(&[(2, &write)]).is_empty(), "what is only written may have to be text");
 }
+
+#[test]
+fn patterns_generators_references_and_file_states_are_found_at_who_asks_for_them() {
+    let of = |stack: &str, tenths: u64| found(&looping(|_, tenth| work(tenth, &[(tenths, stack)], "sim::Move")));
+    let pattern = "sim::Match;std::__cxx11::basic_regex<char>::_M_compile;std::__detail::_Compiler<T>::_M_term;malloc";
+    assert_eq!(of(pattern, 4), ["pattern-compiled-each-step | sim::Match | 40"], "its memory is part of it");
+    assert!(of("sim::Match;std::regex_match<char>;std::__detail::_Executor<T>::_M_dfs", 4).is_empty(), "a match");
+    let seed = "sim::Noise;std::mersenne_twister_engine<unsigned long, 32ul>::seed";
+    assert_eq!(of(seed, 2), ["generator-seeded-each-step | sim::Noise | 20"]);
+    assert!(of("sim::Noise;std::mersenne_twister_engine<unsigned long, 32ul>::_M_gen_rand", 2).is_empty(), "numbers");
+    let release = "sim::Range;std::_Sp_counted_base<(__gnu_cxx::_Lock_policy)2>::_M_release";
+    let count = format!("{release};__gnu_cxx::__exchange_and_add");
+    assert_eq!(of(&count, 3), ["references-counted-each-step | sim::Range | 30"]);
+    assert!(of(&format!("{release};sim::Mesh::Clear"), 3).is_empty(), "the last reference releases the mesh");
+    let state = "sim::Refresh;stat64;__x64_sys_newfstatat [kernel];vfs_statx [kernel]";
+    assert_eq!(of(state, 1), ["file-state-each-step | sim::Refresh | 10"]);
+}
+
+#[test]
+fn a_container_that_keeps_its_memory_is_not_called_rebuilt() {
+    let push = "sim::Fill;std::vector<int>::push_back";
+    let of = |memory: &str| {
+        found(&looping(|step, tenth| {
+            work(tenth, &[(1, if step % 5 == 0 { memory } else { push }), (4, push)], "sim::Move")
+        }))
+    };
+    assert!(of(push).is_empty(), "{:?}", of(push));
+    let grown = of(&format!("{push};std::vector<int>::_M_realloc_insert;operator new;malloc"));
+    assert_eq!(grown, ["allocations-each-step | sim::Fill | 40"]);
+}
+
+#[test]
+fn python_sorts_and_its_interpreter_is_never_named() {
+    let lib = "[lib:/usr/bin/python3.11]";
+    let stack = format!("_PyEval_EvalFrameDefault {lib};list_sort_impl {lib};unsafe_tuple_compare {lib}");
+    let capture = looping(|_, tenth| work(tenth, &[(5, &stack)], "sim::Move"));
+    assert_eq!(found(&capture), ["sort-each-step | sim::Step | 50"], "an owned function calls it");
+    // Nothing is configured as owned.
+    let rows = drawn::selected(&capture, &[], |selection| {
+        let table = table(std::slice::from_ref(selection), &Calls::default());
+        cells(&table, &["kind", "function", "finding"])
+    });
+    assert!(rows.iter().any(|row| row == "sort-each-step | - | Python code sorts in every step"), "{rows:?}");
+}

@@ -16,6 +16,7 @@
 //! # Order
 //! By gain in percent of the step, or of loading. Findings without a known gain come last.
 
+mod busy_machine;
 mod calls;
 mod finding;
 mod gain;
@@ -199,7 +200,8 @@ impl Diagnosis {
             let of_kind = |kind: &&'static dyn Kind| {
                 let kind = *kind;
                 let found = kind.find(own, other).into_iter();
-                found.map(|found| (kind, with_calls(own, found))).collect::<Vec<_>>()
+                let named = found.map(|found| python::without_interpreter(own, with_calls(own, found)));
+                named.map(|found| (kind, found)).collect::<Vec<_>>()
             };
             Some(Shown { seen: own, found: without_effects(KINDS.iter().flat_map(of_kind).collect()) })
         });
@@ -219,6 +221,7 @@ impl Diagnosis {
                 diagnosis.totals.extend(total(&scenario, &captures));
                 let of_scenario = of_scenario(&scenario, &captures);
                 diagnosis.unexplained.extend(unexplained::note(first.seen, &of_scenario));
+                diagnosis.notes.extend(busy_machine::note(first.seen));
                 findings.extend(of_scenario);
             }
             diagnosis.findings.extend(joined(findings));

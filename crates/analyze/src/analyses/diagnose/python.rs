@@ -6,17 +6,37 @@ use stepscope_model::StackId;
 
 use super::finding::{Confidence, Found, percent};
 use super::seen::{Seen, parts};
+use crate::Function;
+use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 
 /// Beginnings of modules that hold CPython and its standard library.
 const MODULES: [&str; 3] = ["libpython", "python3", "_json"];
 
+/// Whether a function is of CPython or its standard library, and not owned.
+fn is_of_python(function: &Function) -> bool {
+    !function.owned && MODULES.iter().any(|start| function.module.starts_with(start))
+}
+
+/// A finding that names no function of CPython: nobody changes that one. Python functions without names are all "Python code".
+pub(super) fn without_interpreter(seen: &Seen<'_, '_>, found: Found) -> Found {
+    match found.function.filter(|function| is_of_python(seen.functions().get(*function))) {
+        Some(function) => {
+            let title = found.title.replace(&format!("`{}`", seen.name(function)), "Python code");
+            Found { function: None, title, ..found }
+        }
+        None => found,
+    }
+}
+
+/// Whether it is the interpreter that runs Python functions, or calls what they call.
+pub(super) fn is_interpreter(seen: &Seen<'_, '_>, function: FunctionId) -> bool {
+    is_of_python(seen.functions().get(function))
+}
+
 /// One flag per stack: whether one of these functions of CPython is on it.
 pub(super) fn below(seen: &Seen<'_, '_>, names: &[&str]) -> Vec<bool> {
-    seen.paths_through(|function| {
-        let is_python = MODULES.iter().any(|start| function.module.starts_with(start));
-        !function.owned && is_python && names.contains(&&*own_name(&function.name))
-    })
+    seen.paths_through(|function| is_of_python(function) && names.contains(&&*own_name(&function.name)))
 }
 
 /// A finding about these stacks, if they take a share of the steps all the time. The function that most of them are

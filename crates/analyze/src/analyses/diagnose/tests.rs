@@ -205,14 +205,15 @@ fn a_library_that_only_loading_enters_in_one_piece_is_found() {
 #[test]
 fn a_thread_that_polls_is_found_and_one_that_works_periodically_is_not() {
     // A wait each 10 ms for one second, and the time that the thread runs between them.
-    let waking = |run_ns: u64| {
+    let waking = |run_ns: u64, runs: &str| {
+        let samples = format!("@500 main;sim::Step 9000\n@600 helper;{runs} 1000");
         let mut drawing = Drawing::new()
             .window(0..1_000_000_000)
             .process(1, "sim")
             .lived("main", 0..1_000_000_000, None)
             .lived("helper", 0..1_000_000_000, None)
             .steps("main", 0, 10_000_000, 100, 1)
-            .folded(Event::sampled("cpu-clock", "ns"), "@500 main;sim::Step 9000\n@600 helper;sim::Look 1000");
+            .folded(Event::sampled("cpu-clock", "ns"), &samples);
         for start in (0..100).map(|number| number * 10_000_000) {
             drawing =
                 drawing.blocked_then_runnable("helper", start + run_ns..start + 10_000_000, 0, "sim::Look;nanosleep");
@@ -221,8 +222,9 @@ fn a_thread_that_polls_is_found_and_one_that_works_periodically_is_not() {
         found(&drawing.capture)
     };
     // The run before the first wait is no look.
-    assert_eq!(waking(5_000), ["polling | sim::Look | 9.9"]);
-    assert!(waking(200_000).is_empty(), "{:?}", waking(200_000));
+    assert_eq!(waking(5_000, "sim::Look"), ["polling | sim::Look | 9.9"]);
+    assert!(waking(200_000, "sim::Look").is_empty(), "{:?}", waking(200_000, "sim::Look"));
+    assert!(waking(5_000, "sim::Look;sim::Filter").is_empty(), "a short task");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use stepscope_model::{Note, NoteValue, note};
 
 use super::Finding;
 use super::finding::explain;
+use super::python;
 use super::seen::Seen;
 use crate::analyses::summary;
 
@@ -19,7 +20,7 @@ pub(super) fn note(seen: &Seen<'_, '_>, findings: &[Finding]) -> Option<Note> {
     let share = seen.share(amount);
     let identity = seen.functions().get(function).identity();
     let is_about = |one: &Finding| one.function.as_ref() == Some(&identity) || one.share() >= share / 2.0;
-    if share < LEAST || findings.iter().any(is_about) {
+    if share < LEAST || python::is_interpreter(seen, function) || findings.iter().any(is_about) {
         return None;
     }
     let (name, share, command) = (seen.name(function), NoteValue::percent(share), explain(seen, function));

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::tests::found;
-use crate::drawn::Drawing;
+use super::{Calls, table};
+use crate::drawn::{self, Drawing};
 use stepscope_model::{Capture, Event, Phase};
 
 const STEPS: u64 = 100;
@@ -240,4 +241,25 @@ fn steps_that_wait_for_a_cpu_are_found_only_if_the_program_has_all_of_them() {
     assert_eq!(held(true, "sim::Step").len(), 1, "both CPUs run background work");
     assert!(held(false, "sim::Step").is_empty(), "other programs have CPU 1");
     assert!(held(true, "sim::Step;sched_yield").is_empty(), "it gives up its CPU until its workers are done");
+}
+
+#[test]
+fn a_note_says_that_other_programs_had_the_cpus() {
+    let notes = |delay_ns: u64| {
+        let mut drawing = drawing(&["other"], "");
+        drawing = woken(drawing, "other", 0..1_000, 0, "main");
+        for step in 0..STEPS {
+            let start = step * STEP_NS + 300_000;
+            drawing = drawing.preempted("main", start..start + delay_ns, "sim::Step").on(0);
+        }
+        let mut capture = drawing.capture;
+        capture.info.phase = Some(Phase::Steady);
+        drawn::selected(&capture, &["sim::"], |selection| {
+            let table = table(std::slice::from_ref(selection), &Calls::default());
+            table.notes.iter().map(ToString::to_string).filter(|note| note.contains("busy")).collect::<Vec<_>>()
+        })
+    };
+    assert!(notes(100_000).is_empty());
+    let note = notes(500_000).pop().unwrap();
+    assert!(note.contains("other programs had the CPUs for 50.00 % of the steps' time"), "{note}");
 }

@@ -43,8 +43,10 @@ const LEAST_OF_TEMPORARY: f64 = 1.0;
 /// The largest mean size of a key that is made for a look-up, in bytes.
 const KEY_BYTES: f64 = 256.0;
 
-/// Share from which little memory is enough: a container that is built at its full size takes memory once.
+/// Share from which little memory is enough: a container that is built at its full size takes memory once. One that keeps its
+/// memory takes none.
 const MUCH: f64 = 10.0;
+const SOME_MEMORY: f64 = 0.01;
 
 pub(super) struct Allocations;
 
@@ -168,7 +170,8 @@ fn is_for_look_ups(seen: &Seen<'_, '_>, owner: FunctionId, amount: Amount) -> bo
 fn is_rebuilt(seen: &Seen<'_, '_>, amount: Amount, at: &dyn Fn(StackId) -> bool) -> bool {
     let memory = |stack: StackId| matches!(seen.work[stack.index()], Work::Allocation | Work::GrowthMemory);
     let memory = seen.sum(|stack| at(stack) && memory(stack));
-    seen.share(amount) >= MUCH || memory.weight as f64 >= MEMORY * amount.weight as f64
+    let least = if seen.share(amount) >= MUCH { SOME_MEMORY } else { MEMORY };
+    memory.weight as f64 >= least * amount.weight as f64
 }
 
 /// The finding about a function that allocates at these stacks.
@@ -178,7 +181,7 @@ fn of_function(seen: &Seen<'_, '_>, function: FunctionId, amount: Amount, at: &d
     let title = match () {
         () if is_for_look_ups(seen, function, amount) => format!("`{name}` makes a temporary for each look-up"),
         () if growth.weight * 3 > amount.weight => format!("`{name}` builds a container in every step"),
-        () => format!("`{name}` allocates and releases memory in every step"),
+        () => format!("`{name}` allocates memory in every step"),
     };
     let share = seen.share(amount);
     let confidence = if share >= MUCH { Confidence::Strong } else { Confidence::Fair };

@@ -33,6 +33,10 @@ impl Kind for DirectoryScan {
         "Record system calls (`record --with syscalls`): many files opened or asked for per listed directory confirm it."
     }
 
+    fn effects(&self) -> &'static [&'static str] {
+        &["file-state-each-step"]
+    }
+
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let lists = seen.by_owner(|work| work == Work::ListFiles);
         lists

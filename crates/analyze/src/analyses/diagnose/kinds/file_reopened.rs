@@ -41,6 +41,10 @@ impl Kind for FileReopened {
         "Record system calls (`record --with syscalls`): one `openat` of the same file per record confirms it."
     }
 
+    fn effects(&self) -> &'static [&'static str] {
+        &["file-state-each-step"]
+    }
+
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let least = if seen.is_loading() { LEAST_IN_LOADING } else { LEAST };
         let opens = |work: Work| work == Work::OpenFile;

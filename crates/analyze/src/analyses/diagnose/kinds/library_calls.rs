@@ -1,4 +1,5 @@
-//! Library functions that cost much below one owned function in every step: sorting, exceptions, dynamic casts, clocks.
+//! Library functions that cost much below one owned function in every step: sorting, exceptions, dynamic
+//! casts, clocks, patterns that are compiled, generators that are seeded.
 //!
 //! Evidence: the part of the steps' CPU time below such a function, all the time, with the owned function that calls it.
 //! Each has its own look-alikes.
@@ -7,6 +8,7 @@ use stepscope_model::StackId;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
@@ -26,6 +28,8 @@ pub(super) struct LibraryCalls {
     least_ns: f64,
     /// Beginnings of the functions' names.
     functions: &'static [&'static str],
+    /// Functions of CPython that do the same.
+    of_python: &'static [&'static str],
     effects: &'static [&'static str],
 }
 
@@ -59,6 +63,7 @@ pub(super) static SORT: LibraryCalls = LibraryCalls {
         "core::slice::<impl [T]>::sort",
         "alloc::slice::<impl [T]>::sort",
     ],
+    of_python: &["list_sort", "list_sort_impl"],
     effects: &["text-compared-each-step"],
 };
 
@@ -80,6 +85,7 @@ pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
         "_Unwind_Resume",
         "_Unwind_RaiseException",
     ],
+    of_python: &[],
     effects: &["allocations-each-step", "text-compared-each-step"],
 };
 
@@ -93,6 +99,7 @@ pub(super) static CASTS: LibraryCalls = LibraryCalls {
     least: 5.0,
     least_ns: 0.0,
     functions: &["__dynamic_cast"],
+    of_python: &[],
     effects: &["text-compared-each-step"],
 };
 
@@ -117,6 +124,66 @@ pub(super) static CLOCKS: LibraryCalls = LibraryCalls {
         "std::time::Instant::now",
         "std::time::SystemTime::now",
     ],
+    of_python: &[],
+    effects: &[],
+};
+
+/// A regular expression is compiled for each use. Looks alike: patterns that come from outside.
+pub(super) static PATTERNS: LibraryCalls = LibraryCalls {
+    name: "pattern-compiled-each-step",
+    does: "compiles a regular expression in every step",
+    subject: "Compiling and releasing it take",
+    advice: "Compile it once and keep it: a member, a constant, a `static`; or compare texts without a pattern.",
+    confirm: "Count the compilations of one step: `diagnose --deepen` counts the calls of the function.",
+    least: 3.0,
+    least_ns: 0.0,
+    functions: &[
+        "std::__detail::_Compiler",
+        "std::__detail::_Scanner",
+        "std::__cxx11::basic_regex",
+        "std::basic_regex",
+        "boost::basic_regex::assign",
+        "boost::re_detail",
+        "regcomp",
+        "__regcomp",
+        "re_compile_internal",
+        "pcre_compile",
+        "pcre2_compile",
+        "re2::RE2::Init",
+        "re2::RE2::RE2",
+        "regex::builders::",
+        "regex::regex::string::Regex::new",
+        "regex::regex::bytes::Regex::new",
+        "regex_automata::meta::regex::Builder::build",
+    ],
+    of_python: &["_sre_compile_impl", "_sre_compile"],
+    effects: &["allocations-each-step", "text-compared-each-step", "dynamic-casts-each-step", "copies-each-step"],
+};
+
+/// A random generator is made for each use. Looks alike: streams that have to be independent.
+pub(super) static GENERATORS: LibraryCalls = LibraryCalls {
+    name: "generator-seeded-each-step",
+    does: "seeds a random generator in every step",
+    subject: "Seeding takes",
+    advice: "Keep one generator for each thread. If each item needs its own stream, use one with a small state.",
+    confirm: "Count the seeds of one step: `diagnose --deepen` counts the calls of the function.",
+    least: 5.0,
+    least_ns: 0.0,
+    functions: &[
+        "std::mersenne_twister_engine::seed",
+        "std::mersenne_twister_engine::mersenne_twister_engine",
+        "std::subtract_with_carry_engine::seed",
+        "std::random_device::random_device",
+        "std::random_device::_M_init",
+        "std::seed_seq::generate",
+        "srand",
+        "srandom",
+        "__srandom",
+        "__srandom_r",
+        "rand_core::SeedableRng::",
+        "rand_core::seedable_rng::SeedableRng::",
+    ],
+    of_python: &["random_seed", "init_by_array", "_random_Random_seed"],
     effects: &[],
 };
 
@@ -149,6 +216,7 @@ impl Kind for LibraryCalls {
             move |stack: StackId| callers[stack.index()] == Some(caller)
         };
         let lasting = large.filter(|(caller, _)| seen.is_steady(is_at(*caller)));
+        let in_python = python::found(seen, &python::below(seen, self.of_python), self.least, self.does);
         lasting
             .map(|(caller, amount)| {
                 let title = format!("`{}` {}", seen.name(caller), self.does);
@@ -158,6 +226,7 @@ impl Kind for LibraryCalls {
                     explain(seen, caller),
                 )
             })
+            .chain(in_python)
             .collect()
     }
 }

@@ -12,6 +12,7 @@ mod failed_look_ups;
 mod false_sharing;
 mod file_read_again;
 mod file_reopened;
+mod file_state;
 mod file_wait;
 mod first_step;
 mod fixed_start;
@@ -29,6 +30,7 @@ mod page_faults;
 mod polling;
 mod query_per_item;
 mod recursion;
+mod reference_counts;
 mod run_queue;
 mod sleep_within;
 mod small_messages;
@@ -62,6 +64,10 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &library_calls::EXCEPTIONS,
     &library_calls::CASTS,
     &library_calls::CLOCKS,
+    &library_calls::PATTERNS,
+    &library_calls::GENERATORS,
+    &reference_counts::ReferenceCounts,
+    &file_state::FileState,
     &query_per_item::QueryPerItem,
     &small_messages::SmallMessages,
     &small_writes::SmallWrites,

@@ -12,6 +12,7 @@ use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
+use crate::query::work::Work;
 use stepscope_model::{ThreadId, Wait, WaitState};
 
 /// Least wake-ups of a thread per second.
@@ -22,6 +23,9 @@ const TIMED_OUT: f64 = 0.8;
 
 /// A look takes no longer; what runs longer has found work. A system call that fails and the next wait take some 5 us.
 const LONGEST_LOOK_NS: u64 = 20_000;
+
+/// Part of a thread's CPU time that is a task and no look.
+const TASK: f64 = 0.4;
 
 pub(super) struct Polling;
 
@@ -54,7 +58,9 @@ impl Kind for Polling {
                 _ => false,
             };
             let looks = Looks::of(seen, thread, &mut is_timed);
-            if let Some(function) = looks.function().filter(|_| looks.are_usual(seconds)) {
+            if let Some(function) =
+                looks.function().filter(|function| looks.are_usual(seconds) && !has_a_task(seen, thread, *function))
+            {
                 groups.entry(function).or_default().push((thread, looks));
             }
         }
@@ -72,6 +78,25 @@ impl Kind for Polling {
         }
         found
     }
+}
+
+/// Whether a thread does something each time it wakes, in other functions than the one that waits: a periodic task. A look costs
+/// the wait, the wake-up and a comparison.
+fn has_a_task(seen: &Seen<'_, '_>, thread: ThreadId, waits_at: FunctionId) -> bool {
+    let waits = |work: Work| {
+        matches!(
+            work,
+            Work::Switch | Work::Lock | Work::Poll | Work::Receive | Work::ReadFile | Work::Kernel | Work::Clock
+        )
+    };
+    let (mut all, mut task) = (0_u128, 0_u128);
+    for sample in seen.selection.samples().filter(|sample| sample.thread == thread) {
+        let Some(stack) = sample.stack else { continue };
+        all += u128::from(sample.weight);
+        let is_look = waits(seen.work[stack.index()]) || seen.functions().attributed(stack) == Some(waits_at);
+        task += if is_look { 0 } else { u128::from(sample.weight) };
+    }
+    task as f64 > TASK * all as f64
 }
 
 /// The short runs of a thread between a wait that no thread ends and the next wait.
