@@ -43,12 +43,14 @@ impl Demo {
     }
 }
 
-/// The bundled simulator's program.
+/// The bundled simulator's program: beside ours where it is built, in `../lib/stepscope` where it is installed.
 pub fn simulator() -> Result<PathBuf, Failure> {
     let ours = std::env::current_exe().map_err(Failure::writing("our own path"))?;
-    let beside = ours.parent().unwrap_or(Path::new("/")).join(SIMULATOR);
-    if beside.is_file() {
-        return Ok(beside);
+    let folder = ours.parent().unwrap_or(Path::new("/"));
+    let beside = folder.join(SIMULATOR);
+    let installed = folder.join("../lib/stepscope").join(SIMULATOR);
+    if let Some(found) = [&beside, &installed].into_iter().find(|path| path.is_file()) {
+        return Ok(found.clone());
     }
     let built = "cargo build --release -p stepscope-ground";
     Err(Failure::Failed(format!("{}: the bundled simulator is not there; build it with: {built}", beside.display())))
