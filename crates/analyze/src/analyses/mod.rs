@@ -6,6 +6,7 @@ pub mod callbacks;
 pub mod calltree;
 pub mod capacity;
 pub mod categories;
+pub mod chains;
 pub mod comparable;
 pub mod compare;
 pub mod cores;
@@ -53,6 +54,7 @@ pub static ANALYSES: &[Analysis] = &[
     critical_path::ANALYSIS,
     scopes::ANALYSIS,
     flows::ANALYSIS,
+    chains::ANALYSIS,
     callbacks::ANALYSIS,
     timers::ANALYSIS,
     hotspots::ANALYSIS,
