@@ -10,7 +10,7 @@
 //! - `walk`, `rules`, `cfi`: stacks
 //! - `live`: live blocks; `table`: the shared table
 //! - `sample`: recording by samples
-//! - `sys`, `link`, `lock`: system calls, the dynamic linker, a lock
+//! - `sys`, `link`, `symbols`, `lock`: system calls, the dynamic linker, a lock
 //!
 //! The library uses neither `std` nor an allocator, because it runs inside of the allocator: before constructors, in signal
 //! handlers, and while threads start and end.
@@ -29,6 +29,8 @@ mod lock;
 mod process;
 mod rules;
 mod sample;
+mod symbols;
+#[allow(dead_code)]
 mod sys;
 mod table;
 mod thread;

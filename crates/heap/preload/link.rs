@@ -1,14 +1,16 @@
 //! What the dynamic linker and other libraries offer. Each symbol may be missing.
 
 use core::arch::{asm, global_asm};
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 use core::mem::transmute;
 use core::ptr::null;
+
+pub(crate) use crate::symbols::address;
+pub use crate::symbols::{first, next};
 
 global_asm!(
     ".weak _dl_find_object",
     ".weak dl_iterate_phdr",
-    ".weak dlsym",
     ".weak __libc_malloc",
     ".weak __libc_calloc",
     ".weak __libc_realloc",
@@ -18,21 +20,6 @@ global_asm!(
     ".weak _Unwind_GetIP",
     ".weak __environ",
 );
-
-/// The address of a symbol, or 0.
-macro_rules! address {
-    ($name:literal) => {{
-        let address: usize;
-        // SAFETY: reads a slot of the global offset table.
-        #[allow(unused_unsafe)]
-        unsafe {
-            core::arch::asm!(concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"), out(reg) address,
-                options(nomem, nostack, preserves_flags));
-        }
-        address
-    }};
-}
-pub(crate) use address;
 
 /// What a thread has in static thread-local storage. Hooks know the offsets.
 #[repr(C)]
@@ -68,27 +55,6 @@ global_asm!(
     ".zero 24",
     ".popsection",
 );
-
-/// The next definition of a symbol after this library, or 0.
-pub fn next(name: &CStr) -> usize {
-    const NEXT: *const c_void = -1_isize as *const c_void;
-    find(NEXT, name)
-}
-
-/// The first definition of a symbol, or 0.
-pub fn first(name: &CStr) -> usize {
-    find(null(), name)
-}
-
-fn find(from: *const c_void, name: &CStr) -> usize {
-    let dlsym = address!("dlsym");
-    if dlsym == 0 {
-        return 0;
-    }
-    // SAFETY: the symbol's type.
-    let dlsym: extern "C" fn(*const c_void, *const c_char) -> usize = unsafe { transmute(dlsym) };
-    dlsym(from, name.as_ptr())
-}
 
 /// `struct dl_find_object`
 #[repr(C)]
@@ -177,42 +143,3 @@ fn unwind_table_by_search(address: u64) -> Option<*const u8> {
     iterate(look, &mut search);
     (!search.header.is_null()).then_some(search.header)
 }
-
-// What the compiler calls, for this library alone.
-global_asm!(
-    ".pushsection .text.compiler, \"ax\", @progbits",
-    ".hidden memcpy",
-    ".globl memcpy",
-    ".type memcpy, @function",
-    "memcpy:",
-    "mov rax, rdi",
-    "mov rcx, rdx",
-    "rep movsb",
-    "ret",
-    ".hidden memset",
-    ".globl memset",
-    ".type memset, @function",
-    "memset:",
-    "mov r8, rdi",
-    "mov eax, esi",
-    "mov rcx, rdx",
-    "rep stosb",
-    "mov rax, r8",
-    "ret",
-    ".hidden strlen",
-    ".globl strlen",
-    ".type strlen, @function",
-    "strlen:",
-    "xor eax, eax",
-    "2: cmp byte ptr [rdi + rax], 0",
-    "je 3f",
-    "inc rax",
-    "jmp 2b",
-    "3: ret",
-    // Panics end the process: nothing is unwound here.
-    ".hidden rust_eh_personality",
-    ".globl rust_eh_personality",
-    "rust_eh_personality:",
-    "ud2",
-    ".popsection",
-);

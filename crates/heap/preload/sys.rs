@@ -10,8 +10,10 @@ const PAGE: usize = 4096;
 
 mod number {
     pub const READ: usize = 0;
+    pub const WRITE: usize = 1;
     pub const CLOSE: usize = 3;
     pub const MMAP: usize = 9;
+    pub const MPROTECT: usize = 10;
     pub const MUNMAP: usize = 11;
     pub const RT_SIGPROCMASK: usize = 14;
     pub const SCHED_YIELD: usize = 24;
@@ -59,6 +61,16 @@ pub fn map_private(bytes: usize) -> *mut u8 {
         }
         at as *mut u8
     }
+}
+
+/// Lets children of `fork` have a copy of memory that [`map_private`] mapped.
+///
+/// # Safety
+/// The range must be such memory.
+pub unsafe fn keep_on_fork(at: *mut u8, bytes: usize) {
+    const MADV_KEEPONFORK: usize = 19;
+    // SAFETY: the caller's.
+    unsafe { call(number::MADVISE, [at as usize, bytes, MADV_KEEPONFORK, 0, 0, 0]) };
 }
 
 /// Maps a file that children of `fork` do not have. Null if that fails.
@@ -114,6 +126,41 @@ pub fn open(path: &[u8]) -> i32 {
 pub fn read(file: i32, bytes: &mut [u8]) -> isize {
     // SAFETY: the buffer is valid.
     unsafe { call(number::READ, [file as usize, bytes.as_mut_ptr() as usize, bytes.len(), 0, 0, 0]) }
+}
+
+/// Opens a file to add to its end. It is made if it is missing. `path` ends with NUL.
+pub fn open_end(path: &[u8]) -> i32 {
+    const WRITE_CREATE_APPEND: usize = 0o1 | 0o100 | 0o2000 | 0o400_000 | 0o2_000_000;
+    // SAFETY: the path ends with NUL.
+    unsafe {
+        call(number::OPENAT, [-100_isize as usize, path.as_ptr() as usize, WRITE_CREATE_APPEND, 0o600, 0, 0]) as i32
+    }
+}
+
+pub fn write(file: i32, bytes: &[u8]) -> isize {
+    // SAFETY: the buffer is valid.
+    unsafe { call(number::WRITE, [file as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0]) }
+}
+
+/// Maps memory that repeats some machine code and can be run, not written. Null if that is refused.
+pub fn map_code(code: &[u8], bytes: usize) -> *const u8 {
+    const PROT_READ_EXECUTE: usize = 5;
+    // SAFETY: a new mapping.
+    unsafe {
+        let at = call(number::MMAP, [0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, usize::MAX, 0]);
+        if is_error(at) {
+            return core::ptr::null();
+        }
+        let memory = core::slice::from_raw_parts_mut(at as *mut u8, bytes);
+        for part in memory.chunks_exact_mut(code.len()) {
+            part.copy_from_slice(code);
+        }
+        if call(number::MPROTECT, [at as usize, bytes, PROT_READ_EXECUTE, 0, 0, 0]) != 0 {
+            unmap(at as *mut u8, bytes);
+            return core::ptr::null();
+        }
+        at as *const u8
+    }
 }
 
 pub fn close(file: i32) {

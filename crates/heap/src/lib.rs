@@ -12,7 +12,7 @@ pub use table_file::{Snapshot, TableFile};
 
 /// The preloaded library, where it exists: on Linux on x86-64.
 #[cfg(has_library)]
-pub const LIBRARY: Option<&[u8]> = Some(include_bytes!(env!("STEPSCOPE_HEAP_LIBRARY")));
+pub const LIBRARY: Option<&[u8]> = Some(include_bytes!(env!("STEPSCOPE_LIBRARY")));
 /// The preloaded library, where it exists: on Linux on x86-64.
 #[cfg(not(has_library))]
 pub const LIBRARY: Option<&[u8]> = None;

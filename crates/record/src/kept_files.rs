@@ -75,6 +75,11 @@ impl KeptFiles {
         self.maps.entry(pid).or_insert_with(|| ExpectedMap::of(pid));
     }
 
+    /// Whether a process wrote a map.
+    pub fn has_maps(&self) -> bool {
+        self.maps.values().any(|map| map.file.is_some())
+    }
+
     /// Opens maps that were written since the last look.
     pub fn look(&mut self) {
         self.maps.values_mut().for_each(ExpectedMap::look);

@@ -11,6 +11,7 @@
 //! - [`process_log`]: each process of a tree from fork to exit, with what it used, and no samples
 //! - `marks`: what programs mark themselves: steps, scopes, counters
 //! - `heap`: allocations of programs that preload our library
+//! - `python`: Python functions of programs that preload our library
 //! - `live`: files and memory of running processes, for unwinding
 //! - `finish`: the raw log, from its folder to a capture
 //! - [`abilities`]: what this machine and user can record
@@ -26,12 +27,14 @@ mod finish;
 mod heap;
 mod kept_files;
 pub mod launch;
+mod library_file;
 mod live;
 pub mod machine;
 mod marks;
 mod perf;
 pub mod proc;
 pub mod process_log;
+mod python;
 pub mod session;
 
 pub use finish::{LogError, finish};

@@ -29,6 +29,7 @@ use crate::heap::Preload;
 use crate::launch::{Exit, Launch, LaunchError, Launched};
 use crate::marks::{Marks, RECORDER_VARIABLE, StepMarks};
 use crate::proc::{ProcessSelection, ProcessSet, SelectionError};
+use crate::python::Python;
 
 use privilege::Urgent;
 pub use privilege::{lower_priority, raise_descriptor_limit};
@@ -150,12 +151,18 @@ impl Recording {
             Some(Ok(preload)) => preload.add_to(launch),
             _ => launch,
         };
+        let python = options.python.then(Python::new);
+        let launch = match &python {
+            Some(python) => python.add_to(launch),
+            None => launch,
+        };
         let prepared = launch.prepare().inspect_err(|_| clean_up())?;
         let pid = prepared.pid();
         let (own, at) = (options.clone(), folder.to_owned());
-        let recording =
-            Self::run(move || Recorder::of_child(pid, command, &own, &at, marks, Companions { heap, checkers }))
-                .inspect_err(|_| clean_up())?;
+        let recording = Self::run(move || {
+            Recorder::of_child(pid, command, &own, &at, marks, Companions { heap, python, checkers })
+        })
+        .inspect_err(|_| clean_up())?;
         match prepared.start() {
             Ok(launched) => Ok((launched, recording)),
             Err(error) => {

@@ -103,8 +103,19 @@ fn parse_map(text: &[u8], functions: &mut Vec<Function>) {
             continue;
         };
         let Some(name) = parts.next().filter(|name| !name.is_empty()) else { continue };
-        functions.push(Function { start, size, order: functions.len(), name: name.into(), line: None });
+        let (name, line) = with_line(name);
+        functions.push(Function { start, size, order: functions.len(), name: name.into(), line });
     }
+}
+
+/// Divides `py::NAME:FILE:LINE`, which the recorder's library writes, into `py::NAME:FILE` and the line. Other names stay.
+fn with_line(name: &str) -> (&str, Option<(Arc<str>, u32)>) {
+    let divide = || {
+        let (function, line) = name.strip_prefix("py::")?.rsplit_once(':')?;
+        let (_, file) = function.rsplit_once(':')?;
+        Some((name.strip_suffix(line)?.strip_suffix(':')?, (file.into(), line.parse().ok()?)))
+    };
+    divide().map_or((name, None), |(name, line)| (name, Some(line)))
 }
 
 fn read_dump(path: &Path, functions: &mut Vec<Function>) -> bool {
@@ -202,6 +213,16 @@ mod tests {
                 "[jit]"
             ]
         );
+    }
+
+    #[test]
+    fn python_functions_have_lines() {
+        let line = |name| with_line(name).1.map(|(file, line)| format!("{file} {line}"));
+        assert_eq!(with_line("py::World.step:/srv/a b.py:12").0, "py::World.step:/srv/a b.py");
+        assert_eq!(line("py::World.step:/srv/a b.py:12").as_deref(), Some("/srv/a b.py 12"));
+        for whole in ["py::step:/srv/a.py", "LazyCompile:~step /sim.js:3", "py::12", "py::step:a.py:x", "py:::"] {
+            assert_eq!(with_line(whole), (whole, None));
+        }
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! The preloaded library as a file, for one recording.
 
-use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -13,6 +10,7 @@ use stepscope_heap::layout::VARIABLE;
 
 use crate::clock;
 use crate::launch::Launch;
+use crate::library_file::LibraryFile;
 
 /// Where the library makes its tables.
 pub(super) const FOLDER: &str = "/dev/shm";
@@ -20,7 +18,7 @@ pub(super) const FOLDER: &str = "/dev/shm";
 /// The library's file, and where its tables are. Both are removed when it is dropped.
 #[derive(Debug)]
 pub struct Preload {
-    library: PathBuf,
+    library: LibraryFile,
     table_prefix: String,
     /// Mean bytes between two samples; 0 for every allocation.
     sample_bytes: u64,
@@ -40,12 +38,9 @@ impl Preload {
         sweep();
         let recording = RECORDINGS.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}-{recording}", std::process::id());
-        let path = std::env::temp_dir().join(format!("stepscope-heap-{id}-{:x}.so", clock::now_ns()));
-        let written = write_new(&path, library);
-        written.map_err(|error| {
-            format!("The library that counts allocations cannot be written to {}: {error}.", path.display())
-        })?;
-        Ok(Self { library: path, table_prefix: format!("stepscope-heap-{id}-"), sample_bytes })
+        let library = LibraryFile::write("heap", library)
+            .map_err(|error| format!("The library that counts allocations cannot be written: {error}."))?;
+        Ok(Self { library, table_prefix: format!("stepscope-heap-{id}-"), sample_bytes })
     }
 
     /// The start of the names of its tables.
@@ -55,35 +50,23 @@ impl Preload {
 
     /// Removes the library's file.
     pub fn remove_library(&self) {
-        let _ = fs::remove_file(&self.library);
+        self.library.remove();
     }
 
     /// Lets a program load the library, before all others that the user preloads.
     pub fn add_to(&self, launch: Launch) -> Launch {
-        let mut preloaded = OsString::from(&self.library);
-        if let Some(others) = launch.variable("LD_PRELOAD").filter(|others| !others.is_empty()) {
-            preloaded.push(":");
-            preloaded.push(others);
-        }
         let tables = Path::new(FOLDER).join(&self.table_prefix);
         let value = format!("{};ticks={};every={}", tables.display(), ticks_per_us(), self.sample_bytes);
-        launch.env("LD_PRELOAD", preloaded).env(VARIABLE, value)
+        self.library.add_to(launch).env(VARIABLE, value)
     }
 }
 
 impl Drop for Preload {
     fn drop(&mut self) {
-        self.remove_library();
         for path in tables(|name| name.starts_with(&self.table_prefix)) {
             let _ = fs::remove_file(path);
         }
     }
-}
-
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // Readable for all: the program may run as another user.
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
-    file.write_all(bytes)
 }
 
 fn tables(is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {

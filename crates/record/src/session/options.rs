@@ -39,6 +39,8 @@ pub struct Options {
     pub speed_probe: bool,
     /// Mean bytes between two samples of heap allocations; 0 records each allocation.
     pub heap_sample_bytes: u64,
+    /// Whether launched programs show their Python functions.
+    pub python: bool,
     /// Scenario, variant and phase to write into the capture.
     pub label: Label,
 }
@@ -70,6 +72,7 @@ impl Default for Options {
             step_scope: None,
             speed_probe: false,
             heap_sample_bytes: 0,
+            python: false,
             label: Label::default(),
         }
     }

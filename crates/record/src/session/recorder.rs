@@ -33,6 +33,7 @@ use crate::machine;
 use crate::marks::{Cut, Marks};
 use crate::perf::{CounterGroups, Events, Kind, Scope, ThreadBudget, of_switches_and_wake_ups};
 use crate::proc::{self, ProcessSet, ProcessTree, SelectionError};
+use crate::python::Python;
 
 /// A record appears in its ring at most this long after its timestamp. If a hypervisor took the CPU away in between, it
 /// may appear later, and then slightly out of order.
@@ -56,6 +57,7 @@ pub(super) enum Command {
 /// What runs in or around a launched program.
 pub(super) struct Companions {
     pub heap: Option<Result<Preload, String>>,
+    pub python: Option<Python>,
     pub checkers: Prepared,
 }
 
@@ -68,6 +70,7 @@ pub(super) struct Recorder {
     marks: Marks,
     resources: Option<Resources>,
     heap: Option<Heap>,
+    python: Option<Python>,
     /// Counters of the CPU, if they were asked for and are there.
     counters: Option<CounterGroups>,
     error_logs: Option<ErrorLogs>,
@@ -123,6 +126,7 @@ impl Recorder {
         let tree = ProcessTree::of(pid);
         let mut recorder = Self::open(Scope::OnExec(pid), options, Some(folder), tree, marks)?;
         recorder.add_heap(companions.heap);
+        recorder.python = companions.python;
         recorder.dimensions.extend(companions.checkers.dimensions);
         recorder.error_logs = companions.checkers.logs;
         recorder.assembler.expect_exec(pid, std::process::id());
@@ -154,6 +158,7 @@ impl Recorder {
         }
         let mut recorder = Self::open(Scope::Threads(threads), options, None, tree_of_set(), marks)?;
         recorder.note_program(first);
+        recorder.python = options.python.then(Python::of_running);
         pids(&tree).into_iter().for_each(|pid| recorder.events.admit(pid));
         recorder.enable()?;
         // Read after enabling: later changes are also in the rings, and it does no harm to know them twice.
@@ -214,6 +219,7 @@ impl Recorder {
             marks,
             resources,
             heap: None,
+            python: None,
             counters,
             error_logs: None,
             speed: MachineSpeed::new(options.speed_probe),
@@ -531,6 +537,9 @@ impl Recorder {
         if let Some(heap) = &mut self.heap {
             heap.finish(&mut self.assembler, &mut self.sink);
             heap.remove_library();
+        }
+        if let Some(python) = &self.python {
+            python.remove_library();
         }
         self.learn_program();
         self.add_sums();

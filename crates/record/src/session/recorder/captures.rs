@@ -130,7 +130,9 @@ impl Recorder {
         // Also without a log: what was counted until now is not of the next one.
         let counted = self.counters.as_mut().map(CounterGroups::take).unwrap_or_default();
         let Output::Log { writer, folder, cpu_before_ns, start } = &mut sink.output else { return };
-        let kept = self.assembler.target_mut().kept.copy_to(folder);
+        let files = &mut self.assembler.target_mut().kept;
+        let mut file_notes = files.copy_to(folder);
+        file_notes.extend(self.python.as_ref().and_then(|python| python.note(files)));
         let speed_probe_cpu_ns = self.speed.take_cpu_ns();
         let cpu_ns = clock::thread_cpu_ns().saturating_sub(*cpu_before_ns) + speed_probe_cpu_ns;
         let log_bytes = writer.bytes();
@@ -138,7 +140,7 @@ impl Recorder {
         writer.take(Entry::RecordingEnd(Box::new(RecordingEnd {
             end_ns: Some(end_ns),
             cost: Some(RecordingCost { cpu_ns, speed_probe_cpu_ns, finish_cpu_ns: 0, log_bytes }),
-            notes: self.notes().into_iter().chain(kept).collect(),
+            notes: self.notes().into_iter().chain(file_notes).collect(),
             dimensions: self.dimensions_at_end(&counted),
             machine: Some(((**start).clone(), end)),
             counted,
