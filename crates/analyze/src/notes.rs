@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use stepscope_model::{Note, NoteValue, note};
 
 use crate::query::functions::namespace_of;
+use crate::query::qualified_name::python_function;
 use crate::query::select::Selection;
 
 /// Names the owned patterns that match nothing in any of the captures, and the namespaces that the captures have instead.
@@ -29,27 +30,35 @@ pub(crate) fn ownership_note(selections: &[Selection<'_>]) -> Option<Note> {
     })
 }
 
-/// The option that most likely names the user's own code: the namespace with most of the cost, or the program's file.
+/// The option that most likely names the user's own code: the namespace or Python file with most of the cost, or the program's file.
 pub(crate) fn ownership_option(selection: &Selection<'_>) -> String {
-    const LIBRARIES: [&str; 5] = ["std", "__gnu_cxx", "boost", "core", "alloc"];
     let functions = selection.functions();
     let (mut costs, mut all) = (BTreeMap::<String, u128>::new(), 0);
     for sample in selection.samples() {
         let function = sample.stack.and_then(|stack| functions.attributed(stack));
-        let namespace = function.and_then(|function| namespace_of(&functions.get(function).name));
-        if let Some(namespace) = namespace.filter(|namespace| !LIBRARIES.contains(&namespace.as_str())) {
-            *costs.entry(namespace).or_default() += u128::from(sample.weight);
+        if let Some(pattern) = function.and_then(|function| own_code(&functions.get(function).name)) {
+            *costs.entry(pattern).or_default() += u128::from(sample.weight);
         }
         all += u128::from(sample.weight);
     }
-    let namespace = costs.into_iter().max_by_key(|(_, cost)| *cost).filter(|(_, cost)| 2 * cost >= all && all > 0);
+    let most = costs.into_iter().max_by_key(|(_, cost)| *cost).filter(|(_, cost)| 2 * cost >= all && all > 0);
     let command = selection.capture().info.command.first();
     let program = command.and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty());
-    match (namespace, program) {
-        (Some((namespace, _)), _) => format!("--owned '{namespace}::*'"),
+    match (most, program) {
+        (Some((pattern, _)), _) => format!("--owned '{pattern}'"),
         (None, Some(program)) => format!("--owned-module {program}"),
         (None, None) => "--owned 'sim::*'".to_owned(),
     }
+}
+
+/// A pattern for the code that a function belongs to: its namespace, or the file of a Python function.
+fn own_code(name: &str) -> Option<String> {
+    const LIBRARIES: [&str; 5] = ["std", "__gnu_cxx", "boost", "core", "alloc"];
+    if let Some((_, file)) = python_function(name) {
+        return file.rsplit('/').next().map(|file| format!("{file}:*"));
+    }
+    let namespace = namespace_of(name).filter(|namespace| !LIBRARIES.contains(&namespace.as_str()))?;
+    Some(format!("{namespace}::*"))
 }
 
 /// How many namespaces the note offers.
@@ -86,5 +95,7 @@ mod tests {
         };
         assert_eq!(option("main;lib::A;std::sort<int> 3\nmain;poll;net::Loop 2"), "--owned 'lib::*'");
         assert_eq!(option("main;run;solve 2\nmain;Body::Move 1"), "--owned-module sim");
+        let python = "main;py::step:/srv/arm.py;py::dumps:/usr/lib/python3.11/json/__init__.py 2\nmain;Body::Move 1";
+        assert_eq!(option(python), "--owned 'arm.py:*'");
     }
 }

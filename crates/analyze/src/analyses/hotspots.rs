@@ -125,8 +125,8 @@ impl Hotspots {
         (!is_named).then(|| {
             note!(
                 Hint,
-                "{} of the samples are in or below CPython's interpreter, and Python functions have no names. Start it with `python3 -X perf` \
-                 (Python 3.12 and later).",
+                "{} of the samples are in or below CPython's interpreter, and Python functions have no names. Record them with \
+                 `record --with python`.",
                 NoteValue::percent(share)
             )
         })

@@ -92,7 +92,10 @@ impl Functions {
         found.tell_apart(capture, owned);
         found.nearest_owned = found.nearest(capture, |function| function.owned);
         if !found.any_owned {
-            found.nearest_program = found.nearest(capture, is_of_program);
+            // Where Python functions have names, they are the program, and the interpreter that runs them is a library.
+            let has_python = found.functions.iter().any(|function| function.kind == FrameKind::Python);
+            found.nearest_program =
+                found.nearest(capture, |one| is_of_program(one) && !(has_python && is_python_library(one)));
         }
         found.outermost = found.find_outermost(capture);
         let groups = found.all().filter_map(|(id, function)| Some((id, owned.group_of(&function.name)?.into())));
@@ -276,12 +279,32 @@ fn is_of_program(function: &Function) -> bool {
     }
 }
 
-/// Whether it is a name as people write them, and not `(anonymous namespace)`, `{closure}` or what is left of a cut one.
+/// Whether a function is of CPython.
+pub(crate) fn is_of_cpython(function: &Function) -> bool {
+    /// Beginnings of modules that hold CPython and its standard library.
+    const MODULES: [&str; 3] = ["libpython", "python3", "_json"];
+    MODULES.iter().any(|start| function.module.starts_with(start))
+}
+
+/// Whether a function is of CPython or its standard library, which stands in `lib/python3.N`. Packages stand in a folder of it.
+fn is_python_library(function: &Function) -> bool {
+    let is_standard = |file: &str| {
+        let in_folder = file.contains("/lib/python3")
+            && !["site-packages", "dist-packages"].iter().any(|folder| file.contains(folder));
+        in_folder || file.starts_with("<frozen ")
+    };
+    match python_function(&function.name) {
+        Some((_, file)) => is_standard(file),
+        None => is_of_cpython(function),
+    }
+}
+
 /// The outermost namespace of a function (its crate, or its class where it has none).
 pub(crate) fn namespace_of(name: &str) -> Option<String> {
     own_name(name).split_once("::").filter(|(first, _)| is_word(first)).map(|(namespace, _)| namespace.to_owned())
 }
 
+/// Whether it is a name as people write them, and not `(anonymous namespace)`, `{closure}` or what is left of a cut one.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|character| character.is_alphanumeric() || character == '_')
 }
@@ -463,6 +486,26 @@ mod tests {
         assert_eq!(owned(Ownership { not_owned: list(&["Robot.*"]), ..by_file }), ["Arm.move"]);
         let by_name = Ownership { namespaces: list(&["robot.py:Robot.step", "main"]), ..Ownership::default() };
         assert_eq!(owned(by_name), ["main", "Robot.step"]);
+    }
+
+    #[test]
+    fn where_nothing_is_owned_python_functions_have_the_cost_of_cpython_and_its_library() {
+        let capture = drawn::columns(
+            "
+            python                                              python
+            py::step:/srv/sim.py                                main [lib:/usr/bin/python3.11]
+            _PyEval_EvalFrameDefault [lib:/usr/bin/python3.11]  py::Solver.run:/opt/lib/python3.11/site-packages/solver.py
+            py::dumps:/usr/lib/python3.11/json/__init__.py      mj_step [lib:/opt/libmujoco.so]
+            encoder_call [lib:/usr/lib/_json.cpython-311.so]
+            1                                                   1
+            ",
+        );
+        let functions = Functions::of(&capture, &Owned::nothing());
+        let attributed = |sample: usize| {
+            let leaf = capture.samples[sample].stack.unwrap();
+            functions.attributed(leaf).map(|id| own_name(&functions.get(id).name))
+        };
+        assert_eq!((attributed(0).as_deref(), attributed(1).as_deref()), (Some("step"), Some("mj_step")));
     }
 
     #[test]

@@ -7,15 +7,12 @@ use stepscope_model::StackId;
 use super::finding::{Confidence, Found, percent};
 use super::seen::{Seen, parts};
 use crate::Function;
-use crate::query::functions::FunctionId;
+use crate::query::functions::{FunctionId, is_of_cpython};
 use crate::query::qualified_name::own_name;
-
-/// Beginnings of modules that hold CPython and its standard library.
-const MODULES: [&str; 3] = ["libpython", "python3", "_json"];
 
 /// Whether a function is of CPython or its standard library, and not owned.
 fn is_of_python(function: &Function) -> bool {
-    !function.owned && MODULES.iter().any(|start| function.module.starts_with(start))
+    !function.owned && is_of_cpython(function)
 }
 
 /// A finding that names no function of CPython: nobody changes that one. Python functions without names are all "Python code".

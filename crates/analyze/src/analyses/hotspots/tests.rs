@@ -224,8 +224,8 @@ fn an_interpreter_that_does_not_name_its_functions_is_named() {
     let text = "main;_PyEval_EvalFrameDefault;PyDict_GetItem 3\nmain;read 1";
     assert_eq!(
         note(text).unwrap(),
-        "75.00 % of the samples are in or below CPython's interpreter, and Python functions have no names. Start it with \
-         `python3 -X perf` (Python 3.12 and later)."
+        "75.00 % of the samples are in or below CPython's interpreter, and Python functions have no names. Record them with \
+         `record --with python`."
     );
     assert_eq!(note("main;py::step:/srv/robot.py;_PyEval_EvalFrameDefault 4"), None);
 }
