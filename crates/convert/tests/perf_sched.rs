@@ -1,64 +1,65 @@
-//! The CPU time of threads in a recording of `perf sched record` is that of `perf sched timehist`.
+//! The CPU time of threads in a recording of `perf sched record` is what the printed switches of the same recording give.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use stepscope_convert::{ImportOptions, Source, import};
 
-/// A thread that runs when the recording starts has this much CPU time, at most, that timehist leaves out: it counts from the
-/// first switch of each CPU on.
-const FIRST_SLICE_MS: f64 = 50.0;
-
-/// Difference in ms from rounding, for each slice.
-const ROUNDING_MS: f64 = 0.002;
-
-/// Some of the threads end, and timehist gives their last slices to id -1. Some records are lost, and timehist then takes
-/// a thread to run since the last switch of its CPU.
-const LEAST_EQUAL: f64 = 0.5;
-
 const PROGRAM: &str =
     "for i in 1 2 3 4 5 6 7 8 9; do sleep 0.01; n=0; while [ $n -lt 5000 ]; do n=$((n+1)); done; done";
 
+/// `perf script` prints nanoseconds.
+const ROUNDING_NS: u64 = 1;
+
 fn perf(folder: &Path, arguments: &[&str]) -> Option<String> {
-    let perf =
-        Command::new("perf").current_dir(folder).arg("sched").args(arguments).stderr(Stdio::null()).output().ok()?;
+    let perf = Command::new("perf").current_dir(folder).args(arguments).stderr(Stdio::null()).output().ok()?;
     perf.status.success().then(|| String::from_utf8_lossy(&perf.stdout).into_owned())
 }
 
-/// Number of slices and CPU time in ms by thread. The last slice of a thread that ends has the id -1.
-fn timehist(summary: &str) -> HashMap<i64, (f64, f64)> {
-    let row = |line: &str| {
-        let (name, rest) = line.rsplit_once(']')?;
-        let tid = name.rsplit_once('[')?.1.split('/').next()?.parse().ok()?;
-        let mut numbers = rest.split_whitespace();
-        let (slices, ms) = (numbers.nth(1)?.parse().ok()?, numbers.next()?.parse().ok()?);
-        Some((tid, (slices, ms)))
-    };
-    summary.lines().filter_map(row).collect()
+/// CPU time in ns and number of slices of each thread whose every slice has both of its switches. `perf sched timehist` is
+/// no measure: where a switch is lost, it takes a thread to run since the last switch of its CPU, and has given 28 ms to a
+/// migration thread that ran for 12 us.
+fn by_switches(script: &str) -> HashMap<u32, (u64, u64)> {
+    let number = |text: &str, before: &str| text.split_once(before)?.1.split_whitespace().next()?.parse::<u32>().ok();
+    let mut running: HashMap<&str, (u32, u64)> = HashMap::new();
+    let (mut times, mut incomplete) = (HashMap::<u32, (u64, u64)>::new(), HashSet::new());
+    for line in script.lines().filter(|line| line.contains("sched_switch:")) {
+        let (cpu, rest) = line.trim().split_once("] ").unwrap();
+        let (seconds, ns) = rest.trim().split_once(": ").unwrap().0.split_once('.').unwrap();
+        let now_ns = seconds.parse::<u64>().unwrap() * 1_000_000_000 + ns.parse::<u64>().unwrap();
+        let (previous, next) = (number(line, "prev_pid=").unwrap(), number(line, "next_pid=").unwrap());
+        match running.insert(cpu, (next, now_ns)) {
+            Some((thread, since_ns)) if thread == previous => {
+                let (cpu_ns, slices) = times.entry(thread).or_default();
+                (*cpu_ns, *slices) = (*cpu_ns + now_ns - since_ns, *slices + 1);
+            }
+            before => incomplete.extend(before.map(|(thread, _)| thread).into_iter().chain([previous])),
+        }
+    }
+    incomplete.extend(running.into_values().map(|(thread, _)| thread));
+    times.retain(|thread, _| *thread > 0 && !incomplete.contains(thread));
+    times
 }
 
 #[test]
-fn cpu_times_of_threads_are_those_of_timehist() {
-    let test = "cpu_times_of_threads_are_those_of_timehist";
+fn cpu_times_of_threads_are_those_of_the_printed_switches() {
+    let test = "cpu_times_of_threads_are_those_of_the_printed_switches";
     let folder = tempfile::tempdir().unwrap();
-    let recorded = perf(folder.path(), &["record", "-o", "sched.data", "--", "sh", "-c", PROGRAM]);
-    let summary = recorded.and_then(|_| perf(folder.path(), &["timehist", "-i", "sched.data", "--summary"]));
-    let Some(summary) = summary else { return println!("skipped: {test}: `perf sched record` does not work here") };
-    let theirs = timehist(&summary);
+    let recorded = perf(folder.path(), &["sched", "record", "-o", "sched.data", "--", "sh", "-c", PROGRAM]);
+    let script = ["script", "-i", "sched.data", "--ns", "-F", "cpu,time,event,trace"];
+    let Some(script) = recorded.and_then(|_| perf(folder.path(), &script)) else {
+        return println!("skipped: {test}: `perf sched record` does not work here");
+    };
+    let theirs = by_switches(&script);
     let capture = import(Source::open(&folder.path().join("sched.data")).unwrap(), &ImportOptions::default()).unwrap();
-    let mut ours: HashMap<i64, f64> = HashMap::new();
+    let mut ours: HashMap<u32, u64> = HashMap::new();
     for thread in &capture.threads {
-        *ours.entry(thread.tid.into()).or_default() += thread.cpu_ns.unwrap_or(0) as f64 / 1e6;
+        *ours.entry(thread.tid).or_default() += thread.cpu_ns.unwrap_or(0);
     }
-    assert!(theirs.len() > 3, "{summary}");
-    let (mut equal, mut all, mut sum, mut their_sum) = (0, 0, 0.0, 0.0);
-    for (tid, (slices, ms)) in theirs.iter().filter(|(tid, _)| **tid > 0) {
-        let more = ours.get(tid).copied().unwrap_or(0.0) - ms;
-        assert!(more < FIRST_SLICE_MS, "thread {tid}: {ms} ms and {more} more");
-        (all, sum, their_sum) = (all + 1, sum + ms + more, their_sum + ms);
-        equal += usize::from(more.abs() < ROUNDING_MS * (slices + 1.0));
+    assert!(theirs.len() > 3, "{script}");
+    for (thread, (cpu_ns, slices)) in theirs {
+        let found = ours.get(&thread).copied().unwrap_or(0);
+        assert!(found.abs_diff(cpu_ns) <= ROUNDING_NS * slices, "thread {thread}: {found} ns, {cpu_ns} ns by switches");
     }
-    assert!(equal as f64 > LEAST_EQUAL * all as f64, "{equal} of {all} are equal: {summary}");
-    assert!((0.8..1.3).contains(&(sum / their_sum)), "{sum} and {their_sum} ms: {summary}");
 }

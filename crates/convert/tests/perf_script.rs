@@ -12,7 +12,7 @@ use stepscope_convert::{ImportOptions, Source, import};
 use stepscope_model::{Capture, EventId};
 
 /// A program that everyone has, busy for some tenths of a second in itself, in the C library and in the kernel.
-const WORK: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; dd if=/dev/zero of=/dev/null bs=64k count=4000";
+const WORK: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; dd if=/dev/zero of=/dev/null bs=64k count=16000";
 
 /// Records [`WORK`] in `folder`, or says why not.
 fn record(folder: &Path, arguments: &[&str]) -> Result<(), String> {
