@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -319,6 +319,44 @@ fn functions_that_look_like_steps_are_suggested_with_the_command_that_records_th
     assert!(step["rate"].as_f64().unwrap() > 1.0, "{table}");
     let notes = table["notes"].to_string();
     assert!(notes.contains("stepscope record --step ") && notes.contains("run --n 300 --static"), "{notes}");
+}
+
+#[test]
+fn the_step_function_of_an_unknown_program_is_found_while_it_is_recorded() {
+    const NAME: &str = "the_step_function_of_an_unknown_program_is_found_while_it_is_recorded";
+    if simulator(NAME).is_none() || !can_record_steps(NAME) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let source = "volatile double sum;
+        __attribute__((noinline)) static void sense(int n) { for (int i = 0; i < n; i++) sum += i; }
+        __attribute__((noinline)) static void advance(int n) { for (int i = 0; i < n; i++) sum *= 0.5; }
+        __attribute__((noinline)) void advance_world(void) { sense(2000000); advance(3000000); sum += 1; }
+        int main(void) { for (;;) advance_world(); }";
+    fs::write(at.join("world.c"), source).unwrap();
+    let compiled = Command::new("cc").args(["-O1", "-o", "world", "world.c"]).current_dir(at).status();
+    assert!(compiled.unwrap().success());
+    let mut recording = command(at, &["record", "-o", "c", "-d", "60s", "--", "./world"]).spawn().unwrap();
+    let mut said = String::new();
+    let mut lines = BufReader::new(recording.stderr.take().unwrap());
+    while !said.contains("steps: calls of advance_world") {
+        assert!(lines.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let pid = recording.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    lines.read_to_string(&mut said).unwrap();
+    assert!(recording.wait().unwrap().success(), "{said}");
+    let steps = json(&stepscope(at, &["show", "c", "--view", "steps", "--format", "json"])).to_string();
+    assert!(steps.contains("Steps are calls of `advance_world`, which was found by its steady rate"), "{steps}");
+    let loops = json(&stepscope(at, &["show", "c", "--view", "summary", "--format", "json"])).to_string();
+    assert!(loops.contains("steps"), "{loops}");
+    let hotspots = json(&stepscope(at, &["show", "c", "--per-step", "--format", "json"]));
+    let advance = row(&hotspots, "advance");
+    // 3 of 5 million rounds.
+    let share = advance["inclusive_share"].as_f64().unwrap();
+    assert!((40.0..80.0).contains(&share), "{advance}");
 }
 
 #[test]

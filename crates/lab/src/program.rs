@@ -1,5 +1,6 @@
 //! Recording one program without a lab file: launch it or attach to it, wait until it is ready, record, stop.
 
+mod found_steps;
 mod segments;
 mod suggest_steps;
 
@@ -21,6 +22,7 @@ use crate::lab_file::Ready;
 use crate::ready::{Observation, TreeSurroundings, Watch};
 use crate::step::search::StepSearch;
 use crate::step::{StepError, StepFunction, libraries};
+use found_steps::FoundSteps;
 use segments::Rotation;
 
 pub use suggest_steps::SuggestedSteps;
@@ -52,6 +54,8 @@ pub struct ProgramRecording {
     pub segment: Option<Duration>,
     /// The function whose calls are the steps.
     pub step: Option<StepFunction>,
+    /// Whether a step function is looked for while the program runs, if it marks no steps and none is named.
+    pub finds_steps: bool,
     /// How to record.
     pub options: Options,
 }
@@ -72,6 +76,8 @@ pub enum ProgramEvent<'a> {
     Counting(usize),
     /// Steps are the calls of this function.
     Steps(&'a StepPoint),
+    /// Steps are the calls of this function, which was found while the program ran.
+    StepsFound(&'a StepPoint),
     /// The step function was not found, for this reason. It is searched in the files that the program maps later.
     StepsSought(&'a StepError),
     /// The step function was not found until the end, or its calls cannot be observed.
@@ -164,12 +170,17 @@ impl ProgramRecording {
         let first = self.segment.map(|_| Rotation::first(folder));
         let first = first.as_deref().unwrap_or(folder);
         let (mut launched, recording) = self.start(&mut search, first, interrupted, listener)?;
+        let names_steps = self.step.is_some() || self.options.step_scope.is_some();
+        let mut found_steps = (self.finds_steps && !names_steps).then(|| FoundSteps::new(first));
         let mut rotation = self.segment.map(|every| Rotation::new(folder, every));
         let mut tree = self.target.tree(launched.as_ref());
         let until = Until { duration: self.duration, flag: Some(interrupted) };
         let started = Instant::now();
         let mut reason = recording.wait_watched(&until, |progress| {
             search_step(&mut search, &mut tree, &recording, listener);
+            if let Some(found_steps) = &mut found_steps {
+                found_steps.look(progress, &recording, listener);
+            }
             if let Some(rotation) = &mut rotation {
                 rotation.look(&recording, progress, listener);
             }

@@ -284,6 +284,11 @@ impl Recording {
         self.ask(|answer| Command::ObserveSteps { step, answer })?.map_err(RecordError::Steps)
     }
 
+    /// Adds a remark for the reader of any result of the present capture and those after it: one or more full sentences.
+    pub fn add_note(&self, note: String) {
+        let _ = self.commands.send(Command::Note(note));
+    }
+
     /// Adds to the present capture how the launched program ended, and what it used.
     pub fn note_exit(&self, pid: u32, exit: &Exit) {
         let _ = self.commands.send(Command::Exited { pid, exit: *exit });

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::ProgressBar;
 use stepscope_analyze::Ownership;
+use stepscope_analyze::qualified_name::own_name;
 use stepscope_lab::cache_simulation::{self, SimulatedProgram};
 use stepscope_lab::lab_file::Ready;
 use stepscope_lab::naming;
@@ -104,6 +105,10 @@ pub struct Record {
     /// Marked scope whose start begins a new step [default: the steps that the program marks].
     #[arg(long, value_name = "NAME", conflicts_with = "step_function")]
     step_scope: Option<String>,
+    /// Look for no step function [default: if the program marks no steps, the function that its loop calls at a steady rate is found
+    /// and observed while it is recorded; this needs root].
+    #[arg(long, conflicts_with_all = ["step_function", "step_scope", "suggest_steps"])]
+    no_steps: bool,
     /// List functions that look like steps, instead of recording: samples stacks, then counts calls, 2 s each
     /// (`--duration`). Counting needs root.
     #[arg(long, conflicts_with_all = ["step_function", "step_scope", "output", "segment"])]
@@ -151,6 +156,12 @@ fn tell(event: &ProgramEvent<'_>, line: &ProgressBar, duration: Option<Duration>
         ProgramEvent::Steps(step) => {
             line.suspend(|| eprintln!("steps: calls of {} in {}", step.function, step.module.display()));
         }
+        ProgramEvent::StepsFound(step) => line.suspend(|| {
+            eprintln!(
+                "steps: calls of {}, found by their steady rate (another one: --step NAME)",
+                own_name(&step.function)
+            );
+        }),
         ProgramEvent::StepsSought(missing) => line.suspend(|| {
             eprintln!(
                 "note: {missing}\nnote: The step function is searched in the files that the program maps while it runs."
@@ -332,6 +343,7 @@ impl Record {
             start: self.ready.or(self.after.map(Ready::After)),
             duration: self.duration,
             segment: self.segment,
+            finds_steps: !self.no_steps,
             step: self.step_function.map(|name| StepFunction { name, module: self.step_module, time }),
             options,
         }

@@ -8,7 +8,9 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use stepscope_analyze::functions::Functions;
@@ -42,6 +44,19 @@ pub struct Suggestion {
     lost: u64,
     /// Why no calls were counted.
     refused: Option<String>,
+}
+
+/// A function that is clearly a step, and cheap to observe.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClearStep {
+    /// Its name.
+    pub function: String,
+    /// The file that holds it.
+    pub module: PathBuf,
+    /// File offset of its first instruction.
+    pub offset: u64,
+    /// Calls per second.
+    pub rate: f64,
 }
 
 /// A function on many stacks.
@@ -131,6 +146,22 @@ impl Suggestion {
         forms.into_iter().find(|form| {
             resolve(form).is_some_and(|point| point.offset == offset && same_file(&point.module, &best.module))
         })
+    }
+
+    /// The best step function, if it has most of its thread's time, is called at a steady rate, and can be observed for at most
+    /// this share of the time. Of functions that one loop calls once per iteration, one that is cheap to observe will do.
+    pub fn clear_step(&self, most_cost: f64) -> Option<ClearStep> {
+        const LEAST_SHARE: f64 = 0.5;
+        const LEAST_REGULARITY: f64 = 0.5;
+        let best = self.rows.first()?.likely()?;
+        let is_clear = |likely: &StepCandidate| likely.share >= LEAST_SHARE && likely.regularity >= LEAST_REGULARITY;
+        let clear = self.rows.iter().filter_map(|row| {
+            let likely = row.likely().filter(|likely| is_clear(likely) && likely.has_rate_of(best))?;
+            let (function, module, offset) = (row.function.clone(), row.module.clone(), row.offset?);
+            Some(ClearStep { function, module, offset, rate: likely.rate })
+        });
+        let mut affordable = clear.filter(|step| step.rate * entry_cost_s(&step.module, step.offset) <= most_cost);
+        affordable.next()
     }
 
     /// The table of functions, best first. `command` is that of the best one.
@@ -439,6 +470,19 @@ fn finding(row: &Row, calls: &SiteCalls) -> Finding {
     StepCandidate::of(&calls, window).map_or_else(Finding::Unlikely, Finding::Likely)
 }
 
+/// What the kernel needs to observe one call of a function, in seconds.
+///
+/// It emulates some first instructions, among them the `push` of most functions, and lets the CPU take a single step over all
+/// others, which costs a virtual machine an exit (measured by `benches/steps/run`).
+fn entry_cost_s(module: &Path, offset: u64) -> f64 {
+    let mut first = [0; 2];
+    let read = File::open(module).and_then(|file| file.read_exact_at(&mut first, offset));
+    match (read, first) {
+        (Ok(()), [0x50..=0x57 | 0x90, _] | [0x41, 0x50..=0x57] | [0x0f, 0x1f]) => 6e-6,
+        _ => 29e-6,
+    }
+}
+
 /// The rate of a function compared with that of the best one.
 fn beside(one: &StepCandidate, best: &StepCandidate) -> String {
     /// Above it, every ratio is near a whole number.
@@ -566,6 +610,27 @@ mod tests {
         assert_eq!(why[2], "not called while counting: it contains the loop, or runs seldom");
         assert_eq!(why[3], "inlined into `simulated_step`, so its calls cannot be counted");
         assert!(notes(&table).contains("COMMAND"), "{}", notes(&table));
+    }
+
+    #[test]
+    fn a_clear_step_is_cheap_to_observe_and_has_most_of_its_threads_time() {
+        let owned = stepscope_analyze::Ownership::default().compile().unwrap();
+        let step_called_every = |period_ns| {
+            let calls = |sites: &[CallSite]| sites.iter().map(|_| steady(period_ns)).collect();
+            Suggestion::of(&capture(), &owned, |sites, _| Ok(CallCounts { sites: calls(sites), lost: 0 }))
+        };
+        let found = step_called_every(1_000_000).clear_step(1.0).unwrap();
+        assert_eq!((found.function.as_str(), found.rate.round()), ("simulated_step", 1_000.0));
+        assert_eq!(found.module, std::env::current_exe().unwrap());
+        // Each call costs 6 us at least, so 1,000 a second cost 0.6 %.
+        assert_eq!(step_called_every(1_000_000).clear_step(0.005), None);
+        let mut helper = step_called_every(1_000_000);
+        helper.rows.iter_mut().for_each(|row| {
+            if let Finding::Likely(likely) = &mut row.finding {
+                likely.share = 0.4;
+            }
+        });
+        assert_eq!(helper.clear_step(1.0), None);
     }
 
     #[test]

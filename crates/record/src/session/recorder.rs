@@ -50,6 +50,7 @@ pub(super) enum Command {
     Rotate { folder: PathBuf, answer: Sender<Result<(), RecordError>> },
     ObserveSteps { step: StepPoint, answer: Sender<Result<(), String>> },
     Pause(Sender<()>),
+    Note(String),
     Exited { pid: u32, exit: Exit },
     Stop(Sender<()>),
 }
@@ -104,6 +105,8 @@ pub(super) struct Recorder {
     written_ns: u64,
     /// Why the log can no longer be written.
     failure: Option<String>,
+    /// Remarks of the caller for readers of the capture.
+    callers_notes: Vec<String>,
     started: bool,
     /// Processes that had ended at the last check.
     gone: BTreeSet<u32>,
@@ -248,6 +251,7 @@ impl Recorder {
             looked_ns: window_ns,
             written_ns: window_ns,
             failure: None,
+            callers_notes: Vec::new(),
             started: false,
             gone: BTreeSet::new(),
             set: None,
@@ -486,6 +490,7 @@ impl Recorder {
                 self.cut(Output::Paused, Cut::Phase);
                 let _ = answer.send(());
             }
+            Command::Note(note) => self.callers_notes.push(note),
             Command::Exited { pid, exit } => self.note_exit(pid, &exit),
             Command::Stop(_) => unreachable!("stopping is the loop's"),
         }

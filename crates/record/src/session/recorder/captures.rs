@@ -154,7 +154,8 @@ impl Recorder {
 
     /// The notes of the capture.
     fn notes(&self) -> Vec<String> {
-        let mut notes = self.marks.notes();
+        let mut notes = self.callers_notes.clone();
+        notes.extend(self.marks.notes());
         if self.unobserved > 0 {
             notes.push(format!(
                 "{} processes that came during the recording could not be observed: they ended at once, or the limit on open \
