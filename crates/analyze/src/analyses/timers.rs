@@ -4,7 +4,7 @@
 //!
 //! - *drift*: time of all intervals over the periods in them, less 1, in parts per million. A timer that is started again
 //!   after each call drifts;
-//! - *jitter*: percentiles of the difference of an interval to the next multiple of the period, at least one;
+//! - *jitter*: percentiles of the difference between an interval and the nearest multiple of the period, at least one;
 //! - *missed*: multiples of the period in an interval beyond the first, rounded: an interval of 2.4 periods misses one call.
 
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub fn table(selection: &Selection<'_>) -> Table {
         .duration("median", "Median of the intervals.", |row| row.intervals.median())
         .duration("min", "Shortest interval.", |row| row.intervals.min())
         .duration("max", "Longest interval.", |row| row.intervals.max())
-        .duration("jitter_median", "Median difference of an interval to the next multiple of the period.", |row| {
+        .duration("jitter_median", "Median difference between an interval and the nearest multiple of the period.", |row| {
             row.jitter.median()
         })
         .duration("jitter_p99", "99th percentile of this difference.", |row| row.jitter.percentile(99.0))
