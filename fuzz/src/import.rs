@@ -24,5 +24,5 @@ pub fn import_and_export(format: &str, bytes: &[u8]) {
 
 /// Options that read no other file of this machine.
 pub(crate) fn options(format: &str) -> ImportOptions {
-    ImportOptions { format: format_named(format), symbols: symbols::options(), ..ImportOptions::default() }
+    ImportOptions { format: format_named(format), symbols: symbols::no_files(), ..ImportOptions::default() }
 }

@@ -16,4 +16,4 @@ mod symbols;
 pub use ctf::read_ctf;
 pub use folder::Folder;
 pub use import::import_and_export;
-pub use symbols::{name_functions, name_with_section, section_seeds};
+pub use symbols::{name_functions, name_with_section, no_files, section_seeds};

@@ -138,3 +138,19 @@ fn damaged_inputs_are_read_as_far_as_they_are_good_and_never_panic() {
         }
     }
 }
+
+/// `./dev fuzz` runs the targets that have seeds.
+#[test]
+fn every_fuzz_target_has_seeds_and_is_built() {
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let names = |folder: &str| -> std::collections::BTreeSet<String> {
+        let entries = fuzz.join(folder).read_dir().unwrap().map(|entry| entry.unwrap().path());
+        entries.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+    };
+    let targets = names("targets");
+    assert_eq!(targets, names("seeds"));
+    let manifest = std::fs::read_to_string(fuzz.join("Cargo.toml")).unwrap();
+    for target in targets {
+        assert!(manifest.contains(&format!("path = \"targets/{target}.rs\"")), "{target}");
+    }
+}
