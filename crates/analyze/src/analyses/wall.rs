@@ -22,7 +22,9 @@ mod callers;
 use std::cmp::Reverse;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use stepscope_model::{Column, Columns, Dimension, Note, NoteValue, Table, ThreadId, Value, Wait, WaitState, note};
+use stepscope_model::{
+    Column, Columns, Dimension, Importance, Note, NoteValue, Table, ThreadId, Value, Wait, WaitState, note,
+};
 
 pub use self::callers::callers;
 use crate::analyses::calltree;
@@ -149,7 +151,7 @@ pub fn table(selection: &Selection<'_>, grouping: Grouping) -> Table {
         Grouping::Thread => ("wall", "Wall time by thread"),
         Grouping::ThreadName => ("wall_by_name", "Wall time by thread name"),
     };
-    let mut table = table_columns(selection, grouping).table(name, title, &rows);
+    let mut table = table_columns(selection, grouping, &rows).table(name, title, &rows);
     table.add_notes(notes(selection, rows.iter().map(|row| &row.life)));
     table
 }
@@ -161,7 +163,7 @@ struct Row<'a> {
     life: Life,
 }
 
-fn table_columns<'t>(selection: &'t Selection<'_>, grouping: Grouping) -> Columns<'t, Row<'t>> {
+fn table_columns<'t>(selection: &'t Selection<'_>, grouping: Grouping, rows: &[Row<'t>]) -> Columns<'t, Row<'t>> {
     let capture = selection.capture();
     // What was not recorded is missing, not 0.
     let known = |value: Value| if selection.has_switches() { value } else { Value::Missing };
@@ -187,9 +189,10 @@ fn table_columns<'t>(selection: &'t Selection<'_>, grouping: Grouping) -> Column
         })
         .duration("blocked", "Waiting for something else.", move |row| known(row.life.blocked_total().into()))
         .essential("running blocked");
+    let blocked: u128 = rows.iter().map(|row| row.life.blocked_total()).sum();
     for class in WaitClass::ALL {
-        let column = Column::duration(class.name(), class_doc(class));
-        let column = if is_frequent(class) { column } else { column.detail() };
+        let of_class = rows.iter().map(|row| row.life.blocked[class.index()]).sum();
+        let column = Column::duration(class.name(), class_doc(class)).at(importance(of_class, blocked));
         all = all.with(column, move |row| known(row.life.blocked[class.index()].into()));
     }
     all.duration("no_stack", "Blocked without a recorded stack.", move |row| {
@@ -214,9 +217,13 @@ fn table_columns<'t>(selection: &'t Selection<'_>, grouping: Grouping) -> Column
     .detail("no_stack unaccounted running_share runnable_share blocked_share blocked_at_share")
 }
 
-/// Whether a class of waits is shown on narrow terminals.
-fn is_frequent(class: WaitClass) -> bool {
-    matches!(class.name(), "lock" | "condition" | "sleep")
+/// How much the column of a class of waits matters: a class with a tenth of the blocked time says on what threads wait.
+fn importance(of_class: u128, blocked: u128) -> Importance {
+    match percent(of_class, blocked).unwrap_or(0.0) {
+        10.0.. => Importance::Essential,
+        1.0.. => Importance::Normal,
+        _ => Importance::Detail,
+    }
 }
 
 fn class_doc(class: WaitClass) -> &'static str {
@@ -435,6 +442,29 @@ mod tests {
             ]
         );
         assert_eq!(cells(&table, &["running_share", "runnable_share", "blocked_share"])[0], "60 | 15 | 25");
+    }
+
+    #[test]
+    fn classes_with_a_tenth_of_the_blocked_time_stay_on_narrow_terminals() {
+        drawn::selected(&two_threads(), &["gz::"], |selection| {
+            for table in [table(selection, Grouping::Thread), callers(selection)] {
+                let importance = |name: &str| {
+                    let column = table.columns.iter().find(|column| column.name == name);
+                    column.unwrap_or_else(|| panic!("no column {name}")).importance
+                };
+                assert_eq!(
+                    ["lock", "condition", "sleep"].map(importance),
+                    [Importance::Essential; 3],
+                    "{}",
+                    table.name
+                );
+                assert_eq!(["file", "network", "other"].map(importance), [Importance::Detail; 3], "{}", table.name);
+            }
+        });
+        assert_eq!(
+            [1, 9, 10].map(|part| importance(part, 100)),
+            [Importance::Normal, Importance::Normal, Importance::Essential]
+        );
     }
 
     /// Erratum 11.

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Column, Columns, Kind, Table, ThreadId, Value, WaitState, note};
 
-use super::missing_stacks;
+use super::{importance, missing_stacks};
 use crate::columns;
 use crate::query::functions::{Caller, Functions, NO_STACK};
 use crate::query::select::Selection;
@@ -62,8 +62,9 @@ pub fn callers(selection: &Selection<'_>) -> Table {
     let mut rows: Vec<(Caller, Attributed)> = sums.into_iter().collect();
     rows.sort_by_key(|(caller, sum)| (Reverse(sum.blocked), name(*caller), module(functions, *caller)));
     let total: u128 = rows.iter().map(|(_, sum)| sum.blocked).sum();
+    let of_class = |class: WaitClass| rows.iter().map(|(_, sum)| sum.classes[class.index()]).sum();
     let per_step = blocked_per_step(selection);
-    let mut table = table_columns(functions, name, total, per_step.as_ref(), !errors.is_empty()).table(
+    let mut table = table_columns(functions, name, total, of_class, per_step.as_ref(), !errors.is_empty()).table(
         "blocked",
         "Blocked time by nearest owned caller",
         &rows,
@@ -80,6 +81,7 @@ fn table_columns<'t>(
     functions: &'t Functions,
     name: impl Fn(Caller) -> &'t str + 't,
     total: u128,
+    of_class: impl Fn(WaitClass) -> u128,
     per_step: Option<&'t FxHashMap<Caller, f64>>,
     is_estimated: bool,
 ) -> Columns<'t, (Caller, Attributed)> {
@@ -108,7 +110,8 @@ fn table_columns<'t>(
         .essential("blocked share")
         .detail("longest threads");
     for class in WaitClass::ALL {
-        let column = Column::duration(class.name(), "The part of it of this class.");
+        let column =
+            Column::duration(class.name(), "The part of it of this class.").at(importance(of_class(class), total));
         all = all.with(column, move |row| Value::from(row.1.classes[class.index()]));
     }
     all
