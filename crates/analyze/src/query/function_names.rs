@@ -3,7 +3,8 @@
 //! The first of these that matches anything decides:
 //!
 //! 1. the full name, then the own qualified name, which means all instances of a template;
-//! 2. a glob or `/regex/`: all functions that match;
+//! 2. a glob or `/regex/`: all functions that match; then a glob over the end of the own qualified name (`Pair*` for
+//!    `Sim::PairForce::compute`), without regard to case and `_`;
 //! 3. the end of the own qualified name (`EntityMatches`), with equal case, then without regard to case and `_`;
 //! 4. a part of the own qualified name, without regard to case and `_`.
 //!
@@ -83,18 +84,21 @@ fn matching_by<'n>(
     let that = |matches: Rule<'_>| -> BTreeSet<&'n str> {
         own.iter().filter(|(name, own)| matches(name, own)).map(|(name, _)| *name).collect()
     };
-    let pattern = asked.parse::<Pattern>().ok().filter(|pattern| !pattern.is_exact());
+    let glob = Glob::parse(asked);
     let certain: [Rule<'_>; 3] = [&|name, _| name == asked, &|_, own| own == asked, &|name, own| {
-        pattern.as_ref().is_some_and(|pattern| pattern.matches(name) || pattern.matches(own))
+        glob.as_ref().is_some_and(|glob| glob.pattern.matches(name) || glob.pattern.matches(own))
     }];
     if let Some(found) = certain.into_iter().map(that).find(|found| !found.is_empty()) {
         return Ok(found);
     }
+    if let Some(glob) = &glob {
+        let found = that(&|_, own| glob.matches_end(own));
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
     let (end, plain) = (format!("::{asked}"), normalized(asked));
-    let ends_plainly = |_: &str, own: &str| {
-        let mut starts = own.match_indices("::").map(|(at, _)| at + 2).chain([0]);
-        starts.any(|at| normalized(&own[at..]) == plain)
-    };
+    let ends_plainly = |_: &str, own: &str| ends(own).any(|end| normalized(end) == plain);
     let likely: [Rule<'_>; 3] = [&|_, own| own.ends_with(&end), &ends_plainly, &|_, own| {
         parts == Parts::Any && !plain.is_empty() && normalized(own).contains(&plain)
     }];
@@ -114,13 +118,39 @@ fn matching_by<'n>(
 
 /// Whether [`matching`] could choose a function of this full name. For large sets of names, of which few are kept.
 pub fn could_match(asked: &str) -> impl Fn(&str) -> bool + use<> {
-    let pattern = asked.parse::<Pattern>().ok().filter(|pattern| !pattern.is_exact());
+    let glob = Glob::parse(asked);
     let plain = normalized(asked);
     // Between the parts of an own qualified name, the full name may have arguments of templates.
     let last = plain.rsplit("::").next().unwrap_or_default().to_owned();
-    move |name| match &pattern {
-        Some(pattern) => pattern.matches(name) || pattern.matches(&own_name(name)),
+    move |name| match &glob {
+        Some(glob) => glob.pattern.matches(name) || glob.matches_end(&own_name(name)),
         None => normalized(name).contains(&last),
+    }
+}
+
+/// A qualified name, then the same without its first parts.
+fn ends(own: &str) -> impl Iterator<Item = &str> {
+    std::iter::once(0).chain(own.match_indices("::").map(|(at, _)| at + 2)).map(|at| &own[at..])
+}
+
+/// A glob or `/regex/` over names of functions.
+struct Glob {
+    pattern: Pattern,
+    /// The glob over normalized names. A regular expression may match anywhere as it is.
+    plain: Option<Pattern>,
+}
+
+impl Glob {
+    fn parse(asked: &str) -> Option<Self> {
+        let pattern = asked.parse::<Pattern>().ok().filter(|pattern| !pattern.is_exact())?;
+        let plain = if asked.starts_with('/') { None } else { normalized(asked).parse().ok() };
+        Some(Self { pattern, plain })
+    }
+
+    /// Whether it matches a qualified name, or an end of it without regard to case and `_`.
+    fn matches_end(&self, own: &str) -> bool {
+        let plainly = |plain: &Pattern| ends(own).any(|end| plain.matches(&normalized(end)));
+        self.pattern.matches(own) || self.plain.as_ref().is_some_and(plainly)
     }
 }
 
@@ -171,6 +201,16 @@ mod tests {
     }
 
     #[test]
+    fn a_glob_may_match_the_end_of_a_qualified_name() {
+        let steps = ["sim::World::Step", "sim::World::StepPhysics"];
+        for asked in ["Step*", "step*", "World::Step*", "wo_rld::st?p*"] {
+            assert_eq!(found(asked), steps, "{asked}");
+        }
+        assert_eq!(found("sim::*Step"), ["sim::World::Step"], "the whole name decides first");
+        assert!(matching(NAMES, "Physics*").is_err(), "a glob starts where a part of the name starts");
+    }
+
+    #[test]
     fn the_name_of_a_template_means_all_its_instances() {
         assert_eq!(found("Each").len(), 2);
         assert_eq!(found("void sim::Each<int>"), ["void sim::Each<int>"]);
@@ -178,9 +218,17 @@ mod tests {
 
     #[test]
     fn every_matching_name_passes_the_quick_test() {
-        for asked in
-            ["World::Step", "takestep", "Each", "void sim::Each<int>", "sim::Each", "*Step*", "/ake/", "nothing"]
-        {
+        for asked in [
+            "World::Step",
+            "takestep",
+            "Each",
+            "World::step*",
+            "void sim::Each<int>",
+            "sim::Each",
+            "*Step*",
+            "/ake/",
+            "nothing",
+        ] {
             let could = could_match(asked);
             let kept: Vec<&str> = NAMES.into_iter().filter(|name| could(name)).collect();
             assert_eq!(matching(kept, asked).ok(), matching(NAMES, asked).ok(), "{asked}");
