@@ -124,7 +124,9 @@ impl<'t> Reading<'t> {
         match field.bounds.map(|[low, high]| (&row[low], &row[high])) {
             None | Some((Value::Missing, Value::Missing)) => Cell { quantity: quantity(value, kind), bounds: None },
             Some((low, high)) => {
-                let (quantity, bounds) = quantity::estimate(value, low, high, kind);
+                let is_ratio = self.table.columns[field.column].name == "ratio";
+                let [low, high] = if is_ratio { bounds_of_ratio(low, high) } else { [low.clone(), high.clone()] };
+                let (quantity, bounds) = quantity::estimate(value, &low, &high, kind);
                 Cell { quantity, bounds: Some(bounds) }
             }
         }
@@ -138,6 +140,14 @@ impl<'t> Reading<'t> {
             (kind, _) => kind,
         }
     }
+}
+
+/// The interval of a ratio as people read it. A bound beyond a factor of 1,000 says nothing: it is 0, or unknown.
+fn bounds_of_ratio(low: &Value, high: &Value) -> [Value; 2] {
+    const MOST: f64 = 1_000.0;
+    let low = if matches!(low, Value::Float(low) if *low < 1.0 / MOST) { Value::Float(0.0) } else { low.clone() };
+    let high = if matches!(high, Value::Float(high) if *high > MOST) { Value::Missing } else { high.clone() };
+    [low, high]
 }
 
 /// The column `unit` of a table that has columns in their row's unit.

@@ -253,6 +253,18 @@ fn for_people_an_estimate_and_its_interval_are_one_and_numbers_have_the_unit_of_
 }
 
 #[test]
+fn bounds_of_a_ratio_beyond_a_factor_of_a_thousand_are_shown_as_0_and_unknown() {
+    let mut table = comparison();
+    table.rows.truncate(1);
+    let [low, high] = ["ratio_low", "ratio_high"].map(|name| table.column(name).unwrap());
+    table.rows[0][low] = Value::Float(3.2e-13);
+    table.rows[0][high] = Value::Float(1.31e9);
+    let text = rendered(&table, Format::Table, Style::PLAIN);
+    assert!(text.contains("[0, –]"), "{text}");
+    assert!(rendered(&table, Format::Tsv, Style::PLAIN).contains("1310000000"), "programs get what was computed");
+}
+
+#[test]
 fn formats_for_programs_have_every_column_with_exact_values() {
     assert_golden("comparison.tsv", &rendered(&comparison(), Format::Tsv, Style::PLAIN));
     let json: serde_json::Value = serde_json::from_str(&rendered(&comparison(), Format::Json, Style::PLAIN)).unwrap();

@@ -10,7 +10,7 @@ use super::{ELLIPSIS, cut_middle, shorten, take_columns};
 /// Shortens the names of a column to at most `columns` columns each. Names that differ still differ, where there is room.
 ///
 /// The least telling part gives way first: default template arguments, other arguments, the return type, then leading
-/// namespaces.
+/// namespaces; of functions with their file, as in Python, the file's folders.
 pub fn shorten_column(names: &mut [String], columns: usize) {
     let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, name) in names.iter().enumerate() {
@@ -39,6 +39,9 @@ fn shorten_name(name: &str, columns: usize) -> String {
     if name.width() <= columns {
         return name.to_owned();
     }
+    if let Some(at) = name.find(":/") {
+        return shorten_in_file(&name[..at], &name[at + 1..], columns);
+    }
     if !name.contains("::") {
         return shorten(name, columns).into_owned();
     }
@@ -56,6 +59,15 @@ fn shorten_name(name: &str, columns: usize) -> String {
     let mut without_namespaces = starts.map(|start| format!("{ELLIPSIS}{}", &bare[start..]));
     let fitting = without_namespaces.find(|form| form.width() <= columns);
     fitting.unwrap_or_else(|| cut_class(&bare[parts.last_two..parts.last], &bare[parts.last..], columns))
+}
+
+/// A function and its file, `Server.serve:…/sim/queue.py`.
+fn shorten_in_file(function: &str, path: &str, columns: usize) -> String {
+    let mut ends = path.match_indices('/').skip(1).map(|(at, _)| format!("{function}:{ELLIPSIS}{}", &path[at..]));
+    ends.find(|form| form.width() <= columns).unwrap_or_else(|| {
+        let bare = format!("{function}:{}", path.rsplit('/').next().unwrap_or(path));
+        if bare.width() <= columns { bare } else { cut_middle(&bare, columns) }
+    })
 }
 
 /// The start of the class and the whole name of the function, `EntityCompo…::each_no_cache`; less if that does not fit.
@@ -297,6 +309,18 @@ mod tests {
         assert_eq!(shortened([update], 20), ["PhysicsP…::UpdateSim"]);
         assert_eq!(shortened([update], 12), ["…UpdateSim"]);
         assert_eq!(shortened([update], 8), ["Up…teSim"]);
+    }
+
+    #[test]
+    fn folders_of_a_functions_file_give_way_before_the_function() {
+        let run = "py::Environment.run:/usr/lib/python3/dist-packages/simpy/core.py";
+        assert_eq!(shortened([run], 45), ["py::Environment.run:…/simpy/core.py"]);
+        assert_eq!(shortened([run], 32), ["py::Environment.run:…/core.py"]);
+        assert_eq!(shortened([run], 20), ["py::Env….run:core.py"]);
+        let module = "py::<module>:/usr/lib/python3/dist-packages/simpy/__init__.py";
+        assert_eq!(shortened([module], 40), ["py::<module>:…/simpy/__init__.py"]);
+        let other = "py::Environment.run:/srv/simpy/core.py";
+        assert!(all_differ(&shortened([run, other], 45)));
     }
 
     #[test]
