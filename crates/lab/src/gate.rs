@@ -160,6 +160,10 @@ fn table_of(scenarios: &[ScenarioVerdict], compared: &Compared) -> Table {
     let mut table = gate::table(&rows);
     let all: Vec<Judgement> = scenarios.iter().flat_map(|one| one.judgements.iter().cloned()).collect();
     table.title = format!("Gate: {}", summary(&all));
+    for judgement in all.iter().filter(|judgement| judgement.numbers.is_none()) {
+        let reason = judgement.reason.as_deref().unwrap_or("nothing was measured");
+        table.note(note!(Limit, "{} cannot be judged: {}.", NoteValue::names([&*judgement.metric], 1), reason));
+    }
     for comparison in compared.scenarios.iter().flat_map(|scenario| scenario.to_first.first()) {
         let about = note!(
             Fact,
@@ -183,11 +187,17 @@ fn summary(all: &[Judgement]) -> String {
         (0, 1) if all.len() == 1 => "the limit is inconclusive".to_owned(),
         (0, 0) if all.len() == 1 => "the limit is kept".to_owned(),
         (0, 0) => format!("all {} limits are kept", all.len()),
-        (0, unknown) => format!("{unknown} of {} limits are inconclusive", all.len()),
-        (broken, 0) => format!("{broken} of {} limits are broken", all.len()),
-        (broken, unknown) => format!("{broken} of {} limits are broken, {unknown} inconclusive", all.len()),
+        (0, unknown) => format!("{unknown} of {} limits {} inconclusive", all.len(), is_or_are(unknown)),
+        (broken, 0) => format!("{broken} of {} limits {} broken", all.len(), is_or_are(broken)),
+        (broken, unknown) => {
+            format!("{broken} of {} limits {} broken, {unknown} inconclusive", all.len(), is_or_are(broken))
+        }
     };
     format!("{}: {message}", gate::overall(all).name())
+}
+
+fn is_or_are(number: usize) -> &'static str {
+    if number == 1 { "is" } else { "are" }
 }
 
 /// Inconclusive rows in a summary: a reviewer reads what is broken.
