@@ -146,6 +146,7 @@ fn a_note_names_the_function_with_most_of_the_cost_if_no_finding_is_about_it() {
     };
     let note = notes("sim::Walk").pop().unwrap();
     assert!(note.contains("`sim::Walk` takes 60.00 % of the CPU time of steps"), "{note}");
+    assert!(note.contains("`stepscope explain 'sim::Walk' RUN`"), "{note}");
     assert!(notes(FIND).is_empty(), "the search is found");
 }
 

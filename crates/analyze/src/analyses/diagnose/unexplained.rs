@@ -28,7 +28,7 @@ pub(super) fn note(seen: &Seen<'_, '_>, findings: &[Finding]) -> Option<Note> {
         note!(
             Hint,
             "`{}` takes {} of the CPU time of steps, and no finding says why. Is all of that work needed in each step? See \
-             `stepscope {}`.",
+             `stepscope {} RUN`.",
             name,
             share,
             command
@@ -36,7 +36,7 @@ pub(super) fn note(seen: &Seen<'_, '_>, findings: &[Finding]) -> Option<Note> {
     } else {
         note!(
             Hint,
-            "`{}` takes {} of the CPU time, and no finding says why. Is all of that work needed? See `stepscope {}`.",
+            "`{}` takes {} of the CPU time, and no finding says why. Is all of that work needed? See `stepscope {} RUN`.",
             name,
             share,
             command
