@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
+use stepscope_model::quantity::plural;
 use stepscope_model::{Capture, CaptureInfo, disk};
 use stepscope_record::clock;
 use stepscope_record::launch::{Exit, Grace, Input, Launch};
@@ -75,7 +76,8 @@ fn summarise(capture: &Capture, exit: Option<&Exit>, folder: &Path) {
     let cpu_ns: u64 = capture.threads.iter().filter_map(|thread| thread.cpu_ns).sum();
     let wall_ns = capture.info.wall_ns().unwrap_or(0);
     let seconds = |ns: u64| ns as f64 / 1e9;
-    eprintln!("{} processes, {:.1} s, {:.1} s of CPU time", capture.processes.len(), seconds(wall_ns), seconds(cpu_ns));
+    let processes = plural(capture.processes.len(), "process");
+    eprintln!("{processes}, {:.1} s, {:.1} s of CPU time", seconds(wall_ns), seconds(cpu_ns));
     if let Some(exit) = exit {
         let usage_ns = exit.usage.user_ns + exit.usage.system_ns;
         eprintln!("the kernel's account of the command (wait4): {:.1} s of CPU time", seconds(usage_ns));

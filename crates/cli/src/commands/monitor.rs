@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use stepscope_model::disk;
+use stepscope_model::quantity::plural;
 use stepscope_monitor::{Csv, Log, LogError, Pace, Sampler, Screen};
 use stepscope_record::clock;
 use stepscope_record::proc::ProcessSet;
@@ -37,10 +38,10 @@ pub struct Monitor {
     /// (PSS, sockets).
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     every: Duration,
-    /// Length of a segment: a capture of its own, which can be read while the monitor goes on.
+    /// Length of a segment: a capture that can be read while the monitor goes on.
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = segment_length)]
     segment: Duration,
-    /// Keep only the last segments, beside the present one.
+    /// Keep only this many finished segments.
     #[arg(long, value_name = "SEGMENTS", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// Also write the figures of processes to this file, as CSV.
@@ -94,9 +95,9 @@ impl Monitor {
         let seconds = clock::now_ns().saturating_sub(start_ns) as f64 / 1e9;
         let own_s = Duration::from_nanos(clock::thread_cpu_ns()).as_secs_f64();
         eprintln!(
-            "{} processes at the end, {} segments, {seconds:.1} s; the monitor took {:.2} % of one CPU",
-            sampler.processes().count(),
-            kept.len(),
+            "{} at the end, {}, {seconds:.1} s; the monitor took {:.2} % of one CPU",
+            plural(sampler.processes().count(), "process"),
+            plural(kept.len(), "segment"),
             100.0 * own_s / seconds.max(own_s)
         );
         println!("{}", folder.display());

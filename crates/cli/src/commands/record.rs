@@ -14,6 +14,7 @@ use stepscope_lab::lab_file::Ready;
 use stepscope_lab::naming;
 use stepscope_lab::program::{ProgramError, ProgramEvent, ProgramRecording, Target};
 use stepscope_lab::step::StepFunction;
+use stepscope_model::quantity::plural;
 use stepscope_model::{Capture, Dimension, DimensionStatus, disk};
 use stepscope_record::proc::ProcessSelection;
 use stepscope_record::session::{Options, Progress, Reason};
@@ -48,11 +49,11 @@ pub struct Record {
     /// Stop after this long (30s, 2m) and terminate the launched program [default: stop when it ends, or on Ctrl-C].
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// Divide a long recording into segments of this length (60s, 10m). Each is a capture of its own, which can be read while
-    /// the recording goes on. The folder can be read as one capture.
+    /// Divide a long recording into segments of this length (60s, 10m). Each is a capture that can be read while the recording
+    /// goes on, and the folder is read as one capture.
     #[arg(long, value_name = "TIME", value_parser = segment_length)]
     segment: Option<Duration>,
-    /// Keep only the last segments, beside the one being recorded: a recorder that runs for days needs a bounded part of the disk.
+    /// Keep only this many finished segments, so that a long recording needs a bounded part of the disk.
     #[arg(long, value_name = "SEGMENTS", requires = "segment", value_parser = clap::value_parser!(u32).range(1..))]
     keep: Option<u32>,
     /// Samples per second and CPU.
@@ -80,8 +81,7 @@ pub struct Record {
     /// Bytes of user stack copied per sample [default: 32768, or less if memory for ring buffers is limited].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1024..=65_000))]
     stack_bytes: Option<u32>,
-    /// Stacks per second at context switches and wake-ups, at most. Of busier programs, a random part is kept, and stands for
-    /// the rest.
+    /// Most stacks per second at context switches and wake-ups. Beyond it, a random part stands for all.
     #[arg(long, value_name = "HZ", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     switch_stacks_hz: u64,
     /// Add up the waits of threads that switch very often in the kernel, by stack (root, or CAP_BPF and CAP_PERFMON).
@@ -364,13 +364,13 @@ fn simulate(capture: &mut Capture, command: &[String], folder: &Path) -> Result<
 fn live(progress: &Progress, limit: Option<Duration>) -> String {
     let of = limit.map(|limit| format!(" of {:.0} s", limit.as_secs_f64())).unwrap_or_default();
     let lost = if progress.lost > 0 { format!(", {} LOST", progress.lost) } else { String::new() };
-    let steps = progress.steps.map(|steps| format!(", {steps} steps")).unwrap_or_default();
+    let steps = progress.steps.map(|steps| format!(", {}", plural(steps as usize, "step"))).unwrap_or_default();
     format!(
-        "recording {:.1} s{of}: {} samples, {} waits{steps}{lost}, {} processes, {:.1} MB (Ctrl-C ends it and keeps the capture)",
+        "recording {:.1} s{of}: {}, {}{steps}{lost}, {}, {:.1} MB (Ctrl-C ends it and keeps the capture)",
         progress.elapsed.as_secs_f64(),
-        progress.cpu_samples,
-        progress.waits,
-        progress.processes,
+        plural(progress.cpu_samples as usize, "sample"),
+        plural(progress.waits as usize, "wait"),
+        plural(progress.processes as usize, "process"),
         progress.bytes as f64 / 1e6,
     )
 }
@@ -385,7 +385,7 @@ fn summarise_segments(segments: Vec<PathBuf>, folder: &Path, reason: &Reason) {
     }
     let infos: Vec<_> = segments.iter().filter_map(|segment| disk::read_info(segment).ok()).collect();
     let wall_ns: u64 = infos.iter().filter_map(|info| info.wall_ns()).sum();
-    eprintln!("{} segments, {:.1} s", infos.len(), wall_ns as f64 / 1e9);
+    eprintln!("{}, {:.1} s", plural(infos.len(), "segment"), wall_ns as f64 / 1e9);
     let lost: u64 = infos.iter().map(|info| info.losses.lost_records + info.losses.lost_marks).sum();
     if lost > 0 {
         eprintln!("lost: {lost} records and marks, because they came faster than they could be read");
@@ -405,24 +405,26 @@ fn summarise(capture: &Capture, folder: &Path, reason: &Reason) {
         losses.coverage().map(|share| format!(", {:.1} % of the CPU time", share * 100.0)).unwrap_or_default();
     let wall = capture.info.wall_ns().map(|ns| format!(" in {:.1} s", ns as f64 / 1e9)).unwrap_or_default();
     eprintln!(
-        "{} samples{coverage}, {} waits, {} threads{wall}",
-        stepscope_analyze::events::cpu_samples(capture),
-        capture.waits.len(),
-        capture.threads.len()
+        "{}{coverage}, {}, {}{wall}",
+        plural(stepscope_analyze::events::cpu_samples(capture) as usize, "sample"),
+        plural(capture.waits.len(), "wait"),
+        plural(capture.threads.len(), "thread")
     );
     if losses.lost_records > 0 {
-        eprintln!("lost: {} records, because they came faster than they could be read", losses.lost_records);
+        let records = plural(losses.lost_records as usize, "record");
+        eprintln!("lost: {records}, because they came faster than they could be read");
     }
     if losses.lost_marks > 0 {
-        eprintln!("lost: {} marks, because they were made faster than they could be read", losses.lost_marks);
+        let marks = plural(losses.lost_marks as usize, "mark");
+        eprintln!("lost: {marks}, because they came faster than they could be read");
     }
     for (dimension, status) in &capture.info.dimensions {
         match status {
             DimensionStatus::Recorded => {}
             DimensionStatus::Partial { lacks } => eprintln!("{dimension}: {}", lacks.join("; ")),
             DimensionStatus::Missing { reason, remedy } => {
-                let remedy = remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-                eprintln!("{dimension} was not recorded: {reason}{remedy}");
+                let fix = remedy.as_ref().map(|remedy| format!("; fix: {remedy}")).unwrap_or_default();
+                eprintln!("`{dimension}` was not recorded: {}{fix}", reason.trim_end_matches('.'));
             }
         }
     }
