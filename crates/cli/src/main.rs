@@ -33,7 +33,7 @@ struct CommandLine {
 const EXIT_CODES: &str = "\
 Exit codes: 0 success; 1 failure, also of a scenario; 2 wrong usage or lab file; 130 interrupted.
 `record` exits with 0 after Ctrl-C, because the capture is kept. `gate` has its own codes: `stepscope gate --help`.
-Start with `stepscope demo`, or `stepscope record -- YOUR-SIMULATOR`, then `stepscope show CAPTURE`.";
+Start with `stepscope demo`, or `stepscope record -- YOUR-SIMULATOR`, then `stepscope diagnose CAPTURE`.";
 
 /// A subcommand with the help that the registry of analyses has for it.
 fn described(command: clap::Command) -> clap::Command {

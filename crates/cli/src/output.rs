@@ -45,15 +45,15 @@ pub struct TableArguments {
     /// Order the rows by this column, largest first; `COLUMN:asc` for smallest first.
     #[arg(long, value_name = "COLUMN")]
     sort: Option<Sort>,
-    /// Print at most this many rows of each table; of each capture or scenario, if a table lists several. 0 prints all
-    /// [default: 30 in tables for people, all in other formats].
+    /// Rows of each table, counted for each capture or scenario if it has several; 0 for all [default: 30 in tables for
+    /// people, all in other formats].
     #[arg(long, value_name = "ROWS")]
     limit: Option<usize>,
     /// Only rows that meet this condition: `COLUMN~REGEX`, `COLUMN=VALUE`, `COLUMN>5%`; repeat for "and".
     #[arg(long = "filter", value_name = "CONDITION")]
     filters: Vec<Filter>,
-    /// Only these columns, in this order: names with commas between them, or `all`. Without it, tables for people show
-    /// the columns that fit the terminal, or 120 characters in a file or pipe (COLUMNS sets another width); other formats show all.
+    /// Columns to show, in this order, or `all` [default: in tables for people, those that fit the terminal, or 120 characters
+    /// in a file or pipe (COLUMNS sets another width); in other formats, all].
     #[arg(long, value_name = "NAME,...|all")]
     columns: Option<ColumnChoice>,
 }

@@ -238,8 +238,7 @@ pub const ANALYSIS: Analysis = Analysis {
     views: &[
         View {
             name: "cost-tree",
-            question: "What do your functions cost, each with all that it calls, and what would it gain to \
-                change them?",
+            question: "What do your functions cost with all that they call, and what could a change of them gain?",
             tables: |selection, values| vec![table(std::slice::from_ref(selection), &options(selection, values))],
         },
         View {

@@ -340,7 +340,7 @@ pub const ANALYSIS: Analysis = Analysis {
         },
         View {
             name: "edges",
-            question: "Which owned function pays for which leaf?",
+            question: "Which owned functions cause the cost of which leaf functions?",
             tables: |selection, _| vec![edges(selection)],
         },
     ],

@@ -76,9 +76,11 @@ pub fn table(selection: &Selection<'_>) -> Table {
         .duration("median", "Median of the intervals.", |row| row.intervals.median())
         .duration("min", "Shortest interval.", |row| row.intervals.min())
         .duration("max", "Longest interval.", |row| row.intervals.max())
-        .duration("jitter_median", "Median difference between an interval and the nearest multiple of the period.", |row| {
-            row.jitter.median()
-        })
+        .duration(
+            "jitter_median",
+            "Median difference between an interval and the nearest multiple of the period.",
+            |row| row.jitter.median(),
+        )
         .duration("jitter_p99", "99th percentile of this difference.", |row| row.jitter.percentile(99.0))
         .duration("jitter_max", "Largest difference.", |row| row.jitter.max())
         .number("drift", "ppm", "Parts per million by which calls come too slowly, missed ones aside.", |row| {
@@ -106,7 +108,7 @@ pub const ANALYSIS: Analysis = Analysis {
     title: "Timers",
     views: &[View {
         name: "timers",
-        question: "How exactly do timers keep their periods, and how many calls do they miss?",
+        question: "How regular are timers, and how many calls do they miss?",
         tables: |selection, _| vec![table(selection)],
     }],
     report: |selection| ReportSection::of_rows("Timers", vec![table(selection)]).into_iter().collect(),

@@ -8,7 +8,7 @@ use stepscope_record::proc::ProcessSelection;
 #[command(next_help_heading = "Processes")]
 #[group(id = "running", multiple = true)]
 pub struct ProcessArguments {
-    /// This process. `record` also follows its children; `monitor` takes it alone.
+    /// This process; repeatable. `record` follows its children, `monitor` does not.
     #[arg(short, long = "pid", value_name = "PID")]
     pids: Vec<u32>,
     /// This process, its children, and the processes that they start.

@@ -15,17 +15,18 @@ use crate::interrupt;
 
 const AFTER_HELP: &str = "\
 Exit codes are those of `stepscope gate`: 0 every limit is kept, or there is no baseline yet; 1 a limit is broken;
-2 inconclusive; 3 not judged, also if a scenario failed. 130 interrupted.
-The folder holds summary.md, gate.json, gate.xml (JUnit), findings.sarif, report.html and runs/; whatever fails, the other
-files are written.";
+2 inconclusive; 3 not judged, or a scenario failed; 130 interrupted.
+The folder receives summary.md, gate.json, gate.xml (JUnit), findings.sarif, report.html and runs/. If one of them fails,
+the others are still written.";
 
 /// Runs of the scenarios, unless the command line says otherwise.
 const RUNS: u32 = 3;
 
 /// Run the scenarios in a CI job, judge them by the limits of the lab file, and write summary, SARIF, JUnit and report.
 ///
-/// Without --baseline, both variants of `[ab]` run in this job, in turns (`stepscope ab`): times can be limited, because both
-/// sides meet the same machine. With --baseline, this job's runs are compared with those of an earlier one: limit counts.
+/// Without --baseline, both variants of `[ab]` run alternately in this job (`stepscope ab`). Times can then be limited, because
+/// both variants run on the same machine. With --baseline, this job's runs are compared with those of an earlier job: put limits
+/// on counts.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Ci {
@@ -53,7 +54,7 @@ pub struct Ci {
 }
 
 impl Ci {
-    /// As with `gate`, a failure looks neither like a pass nor like a regression.
+    /// As with `gate`, a failure of the job itself is neither a pass nor a regression.
     pub fn run(self) -> Result<ExitCode, Failure> {
         match self.job() {
             Ok(code) => Ok(ExitCode::from(code)),

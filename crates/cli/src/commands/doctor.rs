@@ -16,7 +16,7 @@ pub struct Doctor {
     /// Programs and libraries to check: symbols, debug information, unwind tables, frame pointers.
     #[arg(value_name = "BINARY")]
     binaries: Vec<PathBuf>,
-    /// Also show the system settings that decide.
+    /// Also show the system settings behind each answer.
     #[arg(short, long)]
     facts: bool,
     #[command(flatten)]

@@ -54,7 +54,7 @@ pub struct Growth {
     /// Only metrics and counters of whole recordings.
     #[arg(long)]
     whole_runs: bool,
-    /// Whether exponents changed since this sweep.
+    /// Show which exponents changed since this sweep.
     #[arg(long, value_name = "RUN")]
     since: Option<PathBuf>,
 }

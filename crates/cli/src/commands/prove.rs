@@ -34,8 +34,8 @@ pub struct Prove {
     /// Only these switches of `ground list`; repeatable [default: all].
     #[arg(long = "switch", value_name = "NAME")]
     switches: Vec<String>,
-    /// Recorded runs and timed runs of each setting. Bare runs are three to ten times as many, until the saving of a fix is known
-    /// to 1.5 points.
+    /// Recorded runs and timed runs of each setting. Bare runs: three to ten times as many, until the error of a fix's saving
+    /// is below 1.5 points.
     #[arg(long, default_value_t = 3, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
     /// Duration of each steady phase, in seconds.

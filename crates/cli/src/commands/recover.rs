@@ -16,7 +16,7 @@ use crate::progress;
 /// Recover the capture of a recorder that was killed: all but about the last half second.
 #[derive(Debug, Args)]
 pub struct Recover {
-    /// The unfinished folder of `record` or `run`. Of a recording in segments, all that are unfinished.
+    /// The unfinished folder of `record` or `run`. In a recording in segments, all unfinished segments are recovered.
     capture: PathBuf,
     /// Let other programs run first.
     #[arg(long, hide = true)]

@@ -37,7 +37,7 @@ pub struct Sweep {
     /// Longest time of the whole sweep, in seconds [default: the lab file's, else no limit].
     #[arg(long, value_name = "SECONDS")]
     budget: Option<u64>,
-    /// Run all rounds, also where the law is known well enough earlier.
+    /// Run all rounds, even if the law is known well enough before.
     #[arg(long)]
     all_rounds: bool,
     /// Seed of the order of runs; run.json holds the seed of each sweep [default: random].
@@ -49,7 +49,7 @@ pub struct Sweep {
     /// Continue a sweep that was interrupted or whose budget was used up.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["scenarios", "variants", "seed"])]
     resume: Option<PathBuf>,
-    /// Propose the size at which one more run of this sweep tells most. Nothing is run.
+    /// Propose the size at which one more run of this sweep would tell most, and run nothing.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["resume", "scenarios", "variants", "seed", "runs"])]
     next: Option<PathBuf>,
     /// Folder that receives a new folder per run, named by the time.

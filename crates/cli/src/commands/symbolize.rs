@@ -12,8 +12,8 @@ use crate::failure::Failure;
 use crate::output::TableArguments;
 use crate::{interrupt, progress};
 
-/// Name the functions of a capture again: with debug symbols that were installed since, those in a folder, or those of a
-/// debuginfod server (with DEBUGINFOD_URLS set). Names that it has are kept.
+/// Name the functions of a capture again, with debug symbols installed since, in a folder, or from a debuginfod server
+/// (DEBUGINFOD_URLS).
 #[derive(Debug, Args)]
 pub struct Symbolize {
     /// The capture, or a run with captures.

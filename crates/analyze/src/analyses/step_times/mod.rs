@@ -89,7 +89,7 @@ pub const ANALYSIS: Analysis = Analysis {
     title: "Steps",
     views: &[View {
         name: "steps",
-        question: "How long do steps take, what are they parts of, do they grow, and which stall?",
+        question: "How long do steps take, do they get longer over time, and which of them stall?",
         tables: |selection, _| tables(selection),
     }],
     needs: &[Dimension::Steps],
