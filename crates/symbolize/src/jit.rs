@@ -236,6 +236,27 @@ mod tests {
     }
 
     #[test]
+    fn a_jitdump_has_functions_with_their_first_lines() {
+        let seed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/jit/jit.dump");
+        let mut functions = Vec::new();
+        assert!(read_dump(Path::new(seed), &mut functions));
+        let named = JitCode::new(1, true, functions).name(&[0x1000, 0x100f, 0x1010], &mut Texts::default());
+        let shown = |place: &Place| {
+            let frame = &place.frames[0];
+            (frame.function.to_string(), frame.file.as_deref().map(str::to_owned), frame.line)
+        };
+        let shown: Vec<_> = named.places.iter().map(shown).collect();
+        assert_eq!(
+            shown,
+            [
+                ("step".into(), Some("/srv/sim.js".into()), Some(12)),
+                ("look".into(), None, None),
+                ("[jit]".into(), None, None)
+            ]
+        );
+    }
+
+    #[test]
     fn extreme_numbers_do_not_overflow() {
         assert_eq!(names("ffffffffffffffff ffffffffffffffff end\n0 1 zero", &[u64::MAX, 0]), ["end", "zero"]);
     }
