@@ -405,12 +405,12 @@ impl Coverage {
     }
 }
 
-/// Says why a capture has no steps: a step function can be observed and yet not be called. While a program loads, that is
-/// usual.
+/// Says why a capture has no steps: a step lasts from one call of the step function to the next. While a program loads, there
+/// are often none.
 fn explain_no_steps(capture: &mut Capture) {
     let is_observed = capture.info.dimensions.get(&Dimension::Steps) == Some(&DimensionStatus::Recorded);
     if is_observed && capture.steps.is_empty() && capture.info.phase != Some(Phase::Loading) {
-        let reason = "The step function was not called.".to_owned();
+        let reason = "The step function was called less than twice.".to_owned();
         let remedy = Some("`stepscope record --suggest-steps` names functions that are called once a step".to_owned());
         capture.info.dimensions.insert(Dimension::Steps, DimensionStatus::Missing { reason, remedy });
     }

@@ -10,7 +10,7 @@ use stepscope_symbolize::entries;
 
 const STEPS: u64 = 240;
 
-const NOT_CALLED: &str = "The step function was not called.";
+const NOT_CALLED: &str = "The step function was called less than twice.";
 
 /// The recording of `truth/steps.cpp`, where steps can be recorded.
 fn record(test: &str, time: Option<StepTime>) -> Option<Capture> {
