@@ -179,7 +179,7 @@ fn table_of(scenarios: &[ScenarioVerdict], compared: &Compared) -> Table {
     table
 }
 
-/// `regression: 1 of 4 limits broken, 1 inconclusive`.
+/// `regression: 1 of 4 limits is broken, 1 inconclusive`.
 fn summary(all: &[Judgement]) -> String {
     let count = |outcome| all.iter().filter(|judgement| judgement.outcome == outcome).count();
     let message = match (count(Outcome::Regression), count(Outcome::Inconclusive)) {
@@ -241,5 +241,33 @@ fn more_runs(judgement: &Judgement) -> String {
         Some(1) => "; 1 more run per side would decide it".to_owned(),
         Some(more) => format!("; {more} more runs per side would decide it"),
         None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(outcomes: &[Outcome]) -> String {
+        let judgement = |outcome: &Outcome| Judgement {
+            metric: "rtf".to_owned(),
+            unit: String::new(),
+            allowed: "-5%".to_owned(),
+            numbers: None,
+            outcome: *outcome,
+            reason: None,
+            more_runs: None,
+        };
+        summary(&outcomes.iter().map(judgement).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_summary_counts_limits_and_one_is_where_two_are() {
+        use Outcome::{Inconclusive, Pass, Regression};
+        assert_eq!(judged(&[Pass]), "pass: the limit is kept");
+        assert_eq!(judged(&[Pass, Pass]), "pass: all 2 limits are kept");
+        assert_eq!(judged(&[Pass, Inconclusive]), "inconclusive: 1 of 2 limits is inconclusive");
+        assert_eq!(judged(&[Regression, Regression, Pass]), "regression: 2 of 3 limits are broken");
+        assert_eq!(judged(&[Regression, Pass, Inconclusive]), "regression: 1 of 3 limits is broken, 1 inconclusive");
     }
 }
