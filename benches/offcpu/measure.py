@@ -21,8 +21,8 @@ def tools():
     """The commands that run a program under each tool, by name."""
     found = {"bare": lambda command: command}
     record = [STEPSCOPE, "record", "--force", "-o"]
-    found[AGGREGATED] = lambda command: [*record, f"{WORK}/{AGGREGATED}", "--aggregate-waits", "--", *command]
-    found[THINNED] = lambda command: [*record, f"{WORK}/{THINNED}", "--", *command]
+    found[AGGREGATED] = lambda command: [*record, f"{WORK}/{AGGREGATED}", "--", *command]
+    found[THINNED] = lambda command: [*record, f"{WORK}/{THINNED}", "--single-waits", "--", *command]
     if shutil.which("perf"):
         found["perf sched"] = lambda command: ["perf", "sched", "record", "-q", "-o", f"{WORK}/sched", *command]
         switches = ["perf", "record", "-q", "-e", "context-switches", "-c", "1", "-o", f"{WORK}/perf"]

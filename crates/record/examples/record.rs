@@ -1,6 +1,6 @@
 //! Records a command, or a process by its id, and says what was found. A stand-in for `stepscope record` in tests.
 //!
-//! `cargo run -p stepscope-record --example record -- FOLDER [--pid PID] [--seconds S] [--aggregate-waits] [-- COMMAND...]`
+//! `cargo run -p stepscope-record --example record -- FOLDER [--pid PID] [--seconds S] [--single-waits] [-- COMMAND...]`
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match argument.as_str() {
             "--pid" => pid = Some(arguments.next().ok_or("--pid takes a process id")?.parse::<u32>()?),
             "--seconds" => seconds = Some(arguments.next().ok_or("--seconds takes a number")?.parse::<f64>()?),
-            "--aggregate-waits" => options.aggregate_waits = true,
+            "--single-waits" => options.aggregate_waits = false,
             "--recover" => {
                 summarise(&finish(&folder, &mut Symbolizer::default())?);
                 return Ok(());

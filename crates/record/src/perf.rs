@@ -2,6 +2,7 @@
 //!
 //! - `events`: open events, and the rings that they write to
 //! - `attributes`: what each kind of event asks of the kernel
+//! - `inheritance`: which threads have which events from the thread that started them
 //! - `sample_layout`: the layout of records, and whose they are
 //! - `ring`: one CPU's ring, and the order of records across CPUs
 //! - `tracepoint`, `step_probe`: tracepoints; one of our own at a step function
@@ -20,6 +21,7 @@ mod call_rings;
 mod core_units;
 mod counter_groups;
 mod events;
+mod inheritance;
 mod memory_samples;
 mod ring;
 mod sample_layout;

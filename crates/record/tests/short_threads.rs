@@ -1,12 +1,13 @@
-//! Threads that live a few sampling periods have their share, whatever the rights.
+//! Threads that live a few sampling periods have their share, and those that start while a recorder attaches are seen, whatever the rights.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use stepscope_model::{Sample, Thread};
-use stepscope_record::Options;
 use stepscope_record::launch::Launch;
+use stepscope_record::{Options, RecordError, Recording, Until, proc};
 
 mod recorded;
 
@@ -21,7 +22,17 @@ fn threads_of_two_milliseconds_have_their_share() {
 
 #[test]
 fn threads_of_two_milliseconds_have_their_share_without_rights() {
-    let skip = |why: &str| println!("skipped: threads_of_two_milliseconds_have_their_share_without_rights: {why}");
+    as_nobody("threads_of_two_milliseconds_have_their_share_without_rights", "short");
+}
+
+#[test]
+fn threads_that_start_while_a_recorder_without_rights_attaches_are_recorded() {
+    as_nobody("threads_that_start_while_a_recorder_without_rights_attaches_are_recorded", "starting");
+}
+
+/// Runs the ignored test of this program as another user.
+fn as_nobody(test: &str, program: &str) {
+    let skip = |why: &str| println!("skipped: {test}: {why}");
     let Some(programs) = recorded::programs() else { return skip("g++ is missing") };
     let as_nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     if !Command::new("setpriv").args(as_nobody).arg("true").status().is_ok_and(|status| status.success()) {
@@ -36,9 +47,10 @@ fn threads_of_two_milliseconds_have_their_share_without_rights() {
         to
     };
     let binary = copy(&std::env::current_exe().unwrap(), "short_threads");
-    let program = copy(&programs.join("short"), "short");
+    let test_of = format!("{program}_as_nobody");
+    let program = copy(&programs.join(program), program);
     let mut command = Command::new("setpriv");
-    command.args(as_nobody).arg(binary).args(["--exact", "as_nobody", "--nocapture", "--include-ignored"]);
+    command.args(as_nobody).arg(binary).args(["--exact", &test_of, "--nocapture", "--include-ignored"]);
     let output = command.env(PROGRAM, program).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     print!("{printed}");
@@ -47,10 +59,52 @@ fn threads_of_two_milliseconds_have_their_share_without_rights() {
 
 #[test]
 #[ignore = "run by another test, as a user without rights"]
-fn as_nobody() {
+fn short_as_nobody() {
     if let Some(program) = std::env::var_os(PROGRAM) {
         have_their_share(Path::new(&program));
     }
+}
+
+#[test]
+#[ignore = "run by another test, as a user without rights"]
+fn starting_as_nobody() {
+    const THREADS: usize = 120;
+    let Some(program) = std::env::var_os(PROGRAM) else { return };
+    let mut program = Command::new(program).arg(THREADS.to_string()).spawn().unwrap();
+    let threads = |pid: u32| proc::threads(pid).unwrap_or_default();
+    while threads(program.id()).len() < 5 {
+        std::thread::yield_now();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let recording = Recording::attach(program.id(), &Options::default(), folder.path());
+    if let Ok(recording) = &recording {
+        while threads(program.id()).len() < THREADS {
+            recording.wait(&Until { duration: Some(Duration::from_millis(20)), flag: None });
+        }
+        recording.wait(&Until { duration: Some(Duration::from_millis(300)), flag: None });
+    }
+    let tids = threads(program.id());
+    program.kill().unwrap();
+    program.wait().unwrap();
+    match recording {
+        Ok(recording) => recording.stop().unwrap(),
+        Err(RecordError::Refused { what, .. }) => return println!("skipped: attaching as nobody: {what} is refused"),
+        Err(error) => panic!("{error}"),
+    };
+    let capture = recorded::captured(folder.path());
+    assert_eq!(tids.len(), THREADS);
+    let has_run = |tid: &u32| {
+        let thread = capture.threads.iter().position(|thread| thread.tid == *tid);
+        thread.is_some_and(|thread| {
+            capture.waits.iter().any(|wait| wait.thread.index() == thread && wait.end_ns < wait.start_ns + 200_000_000)
+        })
+    };
+    let missing: Vec<&u32> = tids.iter().filter(|tid| !has_run(tid)).collect();
+    assert!(missing.is_empty(), "{} of {THREADS} threads have no waits", missing.len());
+    let losses = &capture.info.losses;
+    let (known, kernel) = (losses.cpu_time_ns.unwrap(), losses.kernel_cpu_ns.unwrap());
+    println!("{known} ns of CPU time by switches, {kernel} by the kernel, {:?} sampled", losses.sampled_ns);
+    assert!(known.abs_diff(kernel) <= kernel / 5, "{known} ns by switches, {kernel} by the kernel");
 }
 
 fn have_their_share(program: &Path) {

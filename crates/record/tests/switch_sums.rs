@@ -11,7 +11,7 @@ use stepscope_record::{Options, Recording, Until};
 
 /// Few waits one by one, so that a busy machine, too, switches too often for them.
 fn few_single_waits() -> Options {
-    Options { max_switch_stacks_hz: 400, aggregate_waits: true, ..Options::default() }
+    Options { max_switch_stacks_hz: 200, ..Options::default() }
 }
 
 /// Pairs of threads that hand a token to and fro.

@@ -38,6 +38,11 @@ pub fn cut(wait: &Wait, range: &Range<u64>) -> Option<Wait> {
     Some(Wait { start_ns, end_ns, runnable_ns, count, ..*wait })
 }
 
+/// Whether it is known that a timer or a device ended a blocked wait. Who ended the waits of an aggregated row is unknown.
+pub fn no_thread_ended(wait: &Wait) -> bool {
+    wait.state == WaitState::Blocked && wait.runnable_ns.is_some() && wait.waker.is_none() && !wait.is_aggregated()
+}
+
 /// When a blocked thread was woken; the start of a preempted interval, and the end of one whose wake-up is not known.
 pub fn woken_at(wait: &Wait) -> u64 {
     match wait.state {

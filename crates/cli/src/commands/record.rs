@@ -84,9 +84,10 @@ pub struct Record {
     /// Most stacks per second at context switches and wake-ups. Beyond it, a random part stands for all.
     #[arg(long, value_name = "HZ", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     switch_stacks_hz: u64,
-    /// Add up the waits of threads that switch very often in the kernel, by stack (root, or CAP_BPF and CAP_PERFMON).
+    /// Record each wait one by one, however often threads switch. By default, waits of threads that switch very often are added up in
+    /// the kernel, by stack (root, or CAP_BPF and CAP_PERFMON).
     #[arg(long)]
-    aggregate_waits: bool,
+    single_waits: bool,
     /// The function that the simulation's loop calls once per step: its name or a part of it, a glob, /regex/ or
     /// MODULE+0xADDRESS. Needs root.
     #[arg(long, visible_alias = "step", value_name = "NAME")]
@@ -318,7 +319,7 @@ impl Record {
             frequency_hz: self.frequency,
             stack_bytes: self.stack_bytes,
             max_switch_stacks_hz: self.switch_stacks_hz,
-            aggregate_waits: self.aggregate_waits,
+            aggregate_waits: !self.single_waits,
             step_scope: self.step_scope,
             speed_probe: self.speed_probe,
             heap_sample_bytes: self.heap_every.unwrap_or(0),

@@ -28,7 +28,12 @@ impl Events {
         attr.set_exclude_kernel(u64::from(self.sampling.kernel == Kernel::Excluded));
         match self.scope_of(of) {
             Scope::Machine => {}
-            Scope::Threads(_) => attr.set_inherit(1),
+            // The event counts, and says which threads inherit it, as soon as it is open.
+            Scope::Threads(_) => {
+                attr.set_inherit(1);
+                attr.set_task(1);
+                attr.set_disabled(0);
+            }
             Scope::OnExec(_) => {
                 attr.set_inherit(1);
                 attr.set_enable_on_exec(1);

@@ -10,9 +10,11 @@ use linux_perf_event_reader::{RawData, RawEventRecord, RecordType};
 use perf_event_open_sys::bindings as sys;
 use perf_event_open_sys::bindings::perf_event_attr;
 use perf_event_open_sys::ioctls;
+use rustc_hash::FxHashSet;
 
 use stepscope_assemble::system_call::{Sum, TimeCount};
 
+use super::inheritance::Inheritance;
 use super::ring::{self, Bounds, Ring};
 use super::sample_layout::{Common, Layouts, Tail};
 use super::switch_sums::SwitchSums;
@@ -48,6 +50,8 @@ pub(crate) struct Events {
     probe: Option<StepProbe>,
     /// What was opened, for threads that are observed later.
     opened: Vec<(Kind, perf_event_attr)>,
+    /// Which threads have these events from the thread that started them; while events of a running program are opened.
+    inheritance: Option<Inheritance>,
     layouts: Layouts,
     scratch: Vec<u8>,
     /// The present record, where its time had to be corrected.
@@ -61,6 +65,7 @@ impl Events {
     /// locked memory allow.
     pub fn open(scope: Scope, tree: Scope, sampling: Sampling, ring_bytes: usize) -> io::Result<Self> {
         let page = crate::proc::page_bytes() as usize;
+        let inheritance = matches!(tree, Scope::Threads(_)).then(Inheritance::default);
         let mut events = Self {
             scope,
             tree,
@@ -72,6 +77,7 @@ impl Events {
             filtered: Vec::new(),
             probe: None,
             opened: Vec::new(),
+            inheritance,
             layouts: Layouts::default(),
             scratch: Vec::new(),
             retimed: Vec::new(),
@@ -131,6 +137,7 @@ impl Events {
         for &target in rest {
             events.open_for_living(Kind::Side, &mut attr, target)?;
         }
+        events.note_ids(0, 0)?;
         events.opened.push((Kind::Side, attr));
         Ok(events)
     }
@@ -158,7 +165,9 @@ impl Events {
                 self.open.truncate(before);
                 return Err(error);
             }
+            self.take_forks();
         }
+        self.note_ids(self.opened.len(), before)?;
         self.opened.push((kind, attr));
         Ok(())
     }
@@ -180,6 +189,58 @@ impl Events {
             }
         }
         Ok(())
+    }
+
+    /// Opens the events that these threads lack, which were started while the events were opened. The records until now must be
+    /// taken. Returns how many threads lacked some.
+    pub fn observe_started(&mut self, threads: &[u32]) -> io::Result<u64> {
+        let mut lacking = FxHashSet::default();
+        for (index, (kind, mut attr)) in self.opened.clone().into_iter().enumerate() {
+            if *self.scope_of(kind) == Scope::Machine {
+                continue;
+            }
+            for &thread in threads {
+                if !self.inheritance.as_ref().is_some_and(|known| known.has(thread, index)) {
+                    self.open_as(index, kind, &mut attr, thread)?;
+                    lacking.insert(thread);
+                }
+            }
+        }
+        Ok(lacking.len() as u64)
+    }
+
+    /// Whether a thread that starts while events are opened may have none.
+    pub fn may_miss_threads(&self) -> bool {
+        self.opened.iter().any(|(kind, _)| matches!(self.scope_of(*kind), Scope::Threads(_)))
+    }
+
+    /// From now on, all threads are observed.
+    pub fn all_are_observed(&mut self) {
+        self.inheritance = None;
+    }
+
+    /// Opens an event that was opened before for one more thread, unless the thread has ended.
+    fn open_as(&mut self, index: usize, kind: Kind, attr: &mut perf_event_attr, thread: u32) -> io::Result<()> {
+        let before = self.open.len();
+        self.open_for_living(kind, attr, thread as i32)?;
+        self.note_ids(index, before)
+    }
+
+    /// Takes the records of forks so far. Nothing else in the rings is of use before all events are open, and a full ring would lose
+    /// these.
+    fn take_forks(&mut self) {
+        if self.inheritance.is_some() {
+            self.drain(clock::now_ns(), &mut Nothing);
+        }
+    }
+
+    /// Notes which events this is, by what the kernel calls those opened since there were this many.
+    fn note_ids(&mut self, index: usize, before: usize) -> io::Result<()> {
+        let Some(inheritance) = &mut self.inheritance else { return Ok(()) };
+        self.open[before..].iter().try_for_each(|event| {
+            inheritance.add(id_of(&event.fd)?, index);
+            Ok(())
+        })
     }
 
     /// Adds an event with rings of its own. Rare records that must be counted exactly are then not lost when the other
@@ -444,7 +505,7 @@ impl Events {
     ///
     /// Returns the number of stacks at switches and wake-ups.
     pub fn drain(&mut self, until: u64, state: &mut impl RecordTaker) -> u64 {
-        let Self { layouts, rings, scratch, retimed, .. } = self;
+        let Self { layouts, rings, scratch, retimed, inheritance, .. } = self;
         let mut switch_stacks = 0;
         let bounds = Bounds { until, now: clock::now_ns(), layouts };
         ring::drain(rings, &bounds, scratch, |record| {
@@ -452,6 +513,15 @@ impl Events {
             let switch = matches!(record.kind, sys::PERF_RECORD_SWITCH | sys::PERF_RECORD_SWITCH_CPU_WIDE);
             let found = if sample { layouts.of_sample(record.body) } else { layouts.of_other(record.body) };
             let Some(Common { kind, layout, pid }) = found else { return };
+            if matches!(record.kind, sys::PERF_RECORD_FORK | sys::PERF_RECORD_EXIT) {
+                if let Some(inheritance) = inheritance.as_mut().filter(|_| record.kind == sys::PERF_RECORD_FORK) {
+                    inheritance.note_fork(record.body);
+                }
+                // Each event of a thread tells what it starts.
+                if kind != Kind::Side {
+                    return;
+                }
+            }
             let has_stack = kind.is_of_the_tree() || kind == Kind::Written && record.body.len() > LONGEST_WITHOUT_STACK;
             switch_stacks += u64::from(sample && has_stack);
             let names_others = matches!(kind, Kind::Waking | Kind::Written);
@@ -472,6 +542,19 @@ impl Events {
 
 /// A record of sums has some 400 bytes, and any stack more.
 const LONGEST_WITHOUT_STACK: usize = 512;
+
+/// Wants no record.
+struct Nothing;
+
+impl RecordTaker for Nothing {
+    fn wants(&self, _pid: u32) -> bool {
+        false
+    }
+
+    fn note_other_switch(&mut self, _cpu: u32, _time_ns: u64, _left: Option<u32>) {}
+
+    fn take(&mut self, _kind: Kind, _record: &RawEventRecord<'_>) {}
+}
 
 /// Receives the records of [`Events::drain`].
 pub(crate) trait RecordTaker {

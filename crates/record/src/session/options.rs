@@ -25,7 +25,7 @@ pub struct Options {
     /// Most stacks per second at context switches and wake-ups. Beyond it, stacks are taken in one of n time slices.
     pub max_switch_stacks_hz: u64,
     /// Whether BPF programs record context switches, and add up the waits of threads that switch very often. Without the rights for
-    /// it, switches are recorded as without it.
+    /// it, the kernel's own records are used: each wait is recorded one by one, and of many, some have a stack.
     pub aggregate_waits: bool,
     /// Where each step of the simulation starts; `None` if no function is observed for steps.
     pub step: Option<StepPoint>,
@@ -66,7 +66,7 @@ impl Default for Options {
             ring_bytes: 8 << 20,
             kernel: Kernel::Included,
             max_switch_stacks_hz: 2_000,
-            aggregate_waits: false,
+            aggregate_waits: true,
             step: None,
             step_later: false,
             step_scope: None,

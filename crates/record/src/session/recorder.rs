@@ -41,8 +41,8 @@ const SETTLED_NS: u64 = 2_000_000;
 /// How often the log is flushed and `/proc` is read.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 
-/// Waits that are recorded one by one cost less than a fifth of a stack.
-const WAITS_PER_STACK: u64 = 5;
+/// Waits that are recorded one by one cost less than a fifth of a stack. Only they tell the critical path who ended each.
+const WAITS_PER_STACK: u64 = 10;
 
 /// Requests to the recording thread.
 pub(super) enum Command {
@@ -114,6 +114,8 @@ pub(super) struct Recorder {
     set: Option<ProcessSet>,
     /// Processes that came later and cannot be observed.
     pub(super) unobserved: u64,
+    /// Threads that started while events were opened, and may not be observed.
+    pub(super) unobserved_threads: u64,
 }
 
 impl Recorder {
@@ -159,11 +161,12 @@ impl Recorder {
         if threads.is_empty() {
             return Err(nothing());
         }
-        let mut recorder = Self::open(Scope::Threads(threads), options, None, tree_of_set(), marks)?;
+        let mut recorder = Self::open(Scope::Threads(threads.clone()), options, None, tree_of_set(), marks)?;
         recorder.note_program(first);
         recorder.python = options.python.then(Python::of_running);
         pids(&tree).into_iter().for_each(|pid| recorder.events.admit(pid));
         recorder.enable()?;
+        recorder.observe_started(&mut tree, threads);
         // Read after enabling: later changes are also in the rings, and it does no harm to know them twice.
         tree.refresh();
         for pid in pids(&tree) {
@@ -256,6 +259,7 @@ impl Recorder {
             gone: BTreeSet::new(),
             set: None,
             unobserved: 0,
+            unobserved_threads: 0,
         };
         if let Some(step) = &options.step {
             recorder.note_step_probe(step);
@@ -566,6 +570,31 @@ impl Recorder {
             self.assembler.end_process(*pid, self.looked_ns, &mut self.sink);
         }
         self.gone = gone;
+    }
+
+    /// Observes the threads that started while the events were opened: events of single threads miss those which a thread started
+    /// that had no event yet.
+    fn observe_started(&mut self, tree: &mut ProcessTree, threads: Vec<u32>) {
+        /// Threads of a look have all events after it, and so have those that they start from then on.
+        const MOST_LOOKS: usize = 10;
+        /// A thread is in `/proc` shortly before the record of its start is in the ring.
+        const STARTED_NS: u64 = 2 * SETTLED_NS;
+        let mut known: BTreeSet<u32> = threads.into_iter().collect();
+        let looks = if self.events.may_miss_threads() { MOST_LOOKS } else { 0 };
+        for look in 1..=looks {
+            tree.refresh();
+            let threads = tree.members().flat_map(|member| proc::threads(member.pid()).unwrap_or_default());
+            let started: Vec<u32> = threads.filter(|&thread| known.insert(thread)).collect();
+            std::thread::sleep(Duration::from_nanos(STARTED_NS));
+            self.drain(clock::now_ns());
+            match self.events.observe_started(&started) {
+                Ok(0) => break,
+                // Those that they started meanwhile are not looked for.
+                Ok(lacking) => self.unobserved_threads += if look == looks { lacking } else { 0 },
+                Err(_) => self.unobserved_threads += started.len() as u64,
+            }
+        }
+        self.events.all_are_observed();
     }
 
     /// Records processes that came to the set since the last look.

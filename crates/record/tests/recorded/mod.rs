@@ -72,7 +72,8 @@ fn build_programs(sources: &Path, folder: &Path) -> Option<()> {
         && compile("steps", "steps.cpp", &["-g1"])
         && compile("ends", "ends.cpp", &["-g1"])
         && compile("naps", "naps.cpp", &["-g1"])
-        && compile("short", "short.cpp", &["-g1"]);
+        && compile("short", "short.cpp", &["-g1"])
+        && compile("starting", "starting.cpp", &["-g1"]);
     let compile_c = |compiler: &str, name: &str, flags: &[&str]| {
         let mut compiler = Command::new(compiler);
         compiler.args(["-O2", "-g1", "-fomit-frame-pointer"]).args(flags).arg("-o").arg(folder.join(name));

@@ -228,6 +228,33 @@ fn a_thread_that_polls_is_found_and_one_that_works_periodically_is_not() {
 }
 
 #[test]
+fn aggregated_waits_do_not_say_that_a_thread_polls() {
+    let waking = |stack: &str, aggregated: bool| {
+        let samples = format!("@500 main;sim::Step 9000\n@600 helper;{} 1000", stack.split(';').next().unwrap());
+        let mut drawing = Drawing::new()
+            .window(0..1_000_000_000)
+            .process(1, "sim")
+            .lived("main", 0..1_000_000_000, None)
+            .lived("helper", 0..1_000_000_000, None)
+            .steps("main", 0, 10_000_000, 100, 1)
+            .folded(Event::sampled("cpu-clock", "ns"), &samples);
+        for start in (0..100).map(|number| number * 10_000_000) {
+            let [from, until] = [5_000, 10_000_000].map(|at| start + at);
+            drawing = drawing.blocked_then_runnable("helper", from..until, 0, stack);
+            // Each row is the sum of a slice.
+            if aggregated {
+                drawing.capture.waits.change_last(|wait| wait.count = 500);
+            }
+        }
+        drawing.capture.info.phase = Some(Phase::Steady);
+        found(&drawing.capture)
+    };
+    let receives = "sim::Receive;pthread_cond_wait";
+    assert_eq!(waking(receives, false).len(), 1, "its waits end by time-out");
+    assert!(waking(receives, true).is_empty(), "who ends the waits is unknown");
+}
+
+#[test]
 fn a_thread_that_looks_while_it_starts_and_then_computes_does_not_poll() {
     let mut drawing = Drawing::new()
         .window(0..1_000_000_000)

@@ -8,7 +8,7 @@ use crate::query::off_cpu::{OffCpu, Spent};
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
 use crate::query::wait_class::{Classes, WaitClass};
-use crate::query::waits::{blocked_ns, cut};
+use crate::query::waits::{blocked_ns, cut, no_thread_ended};
 
 /// Classifies the waits of a loop's thread: [pacing](super#pacing) or not.
 #[derive(Debug, Clone)]
@@ -53,11 +53,6 @@ impl<'a> Pacing<'a> {
     pub fn class(&mut self, stack: StackId) -> WaitClass {
         self.classes.of(stack)
     }
-}
-
-/// Whether it is known that a timer or a device ended a blocked wait.
-fn no_thread_ended(wait: &Wait) -> bool {
-    wait.state == WaitState::Blocked && wait.runnable_ns.is_some() && wait.waker.is_none()
 }
 
 /// A part of every step.

@@ -10,6 +10,8 @@ pub(super) const AGAIN_NS: i32 = 250_000_000;
 pub(super) const SLOTS: u32 = 32 << 10;
 /// Stacks that a thread has in a second for any wait or wake-up. Further ones are for places without a recent one.
 pub(super) const STACKS_OF_ANY: i32 = 100;
+/// The first stacks of a thread in a second are taken without looking for their place: a thread with few waits needs none.
+pub(super) const STACKS_WITHOUT_PLACE: i32 = 50;
 /// Words of the user's stack that make a place.
 pub(super) const WORDS: i16 = 48;
 

@@ -1,6 +1,6 @@
 //! The place of the current thread, and whether it needs a stack.
 
-use super::layout::{AGAIN_NS, STACKS_OF_ANY, Tables, WORDS, at, registers, setting, thread};
+use super::layout::{AGAIN_NS, STACKS_OF_ANY, STACKS_WITHOUT_PLACE, Tables, WORDS, at, registers, setting, thread};
 use super::parts::{look_up, look_up_only, to_stack};
 use crate::perf::assembly::{Assembly, Label};
 use crate::perf::bpf::{Function, Instruction, Jump, RESULT, STACK};
@@ -60,6 +60,23 @@ pub(super) fn find_place(program: &mut Assembly, tables: &Tables<'_>) {
         Instruction::or(9, 1),
         Instruction::set(1, 2),
         Instruction::or(9, 1),
+    ]);
+}
+
+/// Gives the record a stack and no place (register 9), if the thread in register 7 had few stacks in this second. Else jumps.
+pub(super) fn take_without_place(program: &mut Assembly, tables: &Tables<'_>, needs_place: Label) {
+    program.push([Instruction::load(1, 7, thread::SLICE)]);
+    program.jump_if(1, Jump::NotEqual, 0, needs_place);
+    look_up_only(program, tables.settings);
+    program.jump_if(RESULT, Jump::Equal, 0, needs_place);
+    program.push([Instruction::load_u32(1, 7, thread::STACKS), Instruction::load(2, RESULT, setting::STACKS)]);
+    program.jump_if_to(1, Jump::NotBelow, 2, needs_place);
+    program.jump_if(1, Jump::Above, STACKS_WITHOUT_PLACE, needs_place);
+    program.push([
+        Instruction::add(1, 1),
+        Instruction::store_u32(7, thread::STACKS, 1),
+        Instruction::store_wide(STACK, at::WITH_STACK, 1),
+        Instruction::set(9, 0),
     ]);
 }
 

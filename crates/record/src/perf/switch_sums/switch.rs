@@ -4,7 +4,7 @@ use stepscope_assemble::written_switch as written;
 
 use super::layout::{AGAIN_NS, SLICE_NS, Tables, at, setting, thread};
 use super::parts::{find_thread, forget_thread, look_up_only, output, output_record, read_ids, to_stack};
-use super::place::{decide_stack, find_place};
+use super::place::{decide_stack, find_place, take_without_place};
 use crate::perf::assembly::{Assembly, Label};
 use crate::perf::bpf::{CONTEXT, Function, Instruction, Jump, RESULT, Register, STACK};
 
@@ -107,8 +107,13 @@ fn leave(program: &mut Assembly, tables: &Tables<'_>, left: Label) {
     output_sums(program, tables, 7, (written::SUMS_OF_THREAD | written::ENDS) as i32);
     program.jump(single);
     program.place(lives);
+    let [needs_place, has_place] = [(); 2].map(|()| program.label());
+    take_without_place(program, tables, needs_place);
+    program.jump(has_place);
+    program.place(needs_place);
     program.push([Instruction::load(1, CONTEXT, 8)]);
     find_place(program, tables);
+    program.place(has_place);
     program.push([Instruction::load(1, 7, thread::WOKEN)]);
     program.jump_if(1, Jump::Equal, 0, placed);
     program.push([Instruction::load(2, STACK, at::NOW), Instruction::copy(3, 2), Instruction::subtract(3, 1)]);
@@ -139,8 +144,9 @@ fn leave(program: &mut Assembly, tables: &Tables<'_>, left: Label) {
         Instruction::store(STACK, at::FIRST, 1),
         Instruction::store(STACK, at::KEY, 9),
     ]);
-    program.push([Instruction::load(1, STACK, at::ENDS)]);
+    program.push([Instruction::load(1, STACK, at::ENDS), Instruction::load(2, STACK, at::WITH_STACK)]);
     program.jump_if(1, Jump::NotEqual, 0, no_place);
+    program.jump_if(2, Jump::NotEqual, 0, no_place);
     decide_stack(program, tables, decided);
     program.place(no_place);
     program.place(decided);

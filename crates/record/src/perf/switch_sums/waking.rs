@@ -4,7 +4,7 @@ use stepscope_assemble::written_switch as written;
 
 use super::layout::{Tables, at, registers, thread};
 use super::parts::{look_up_only, look_up_thread, output_record, read_ids};
-use super::place::{decide_stack, find_place};
+use super::place::{decide_stack, find_place, take_without_place};
 use crate::perf::assembly::{Assembly, Label};
 use crate::perf::bpf::{CONTEXT, Function, Instruction, Jump, RESULT, STACK};
 
@@ -78,6 +78,10 @@ pub(super) fn at_waking(tables: &Tables<'_>, kernel_stack_at: i16) -> Vec<Instru
     look_up_thread(&mut program, tables, at::CURRENT, 7, [waker, write]);
     program.jump(write);
     program.place(waker);
+    let needs_place = program.label();
+    take_without_place(&mut program, tables, needs_place);
+    program.jump(write);
+    program.place(needs_place);
     program.push([Instruction::call(Function::CurrentTaskTyped), Instruction::copy(1, RESULT)]);
     find_place(&mut program, tables);
     program.push([Instruction::set(1, WAKER), Instruction::xor(9, 1), Instruction::store(STACK, at::KEY, 9)]);

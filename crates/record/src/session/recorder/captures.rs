@@ -163,6 +163,13 @@ impl Recorder {
                 self.unobserved
             ));
         }
+        if self.unobserved_threads > 0 {
+            notes.push(format!(
+                "{} threads started while the recorder attached, and they or those that they started may be missing: the limit on \
+                 open files (`ulimit -n`) is too low, or threads start faster than they are found.",
+                self.unobserved_threads
+            ));
+        }
         notes.extend(self.speed.notes());
         notes.extend(self.error_logs.as_ref().and_then(ErrorLogs::note));
         if self.priority == Priority::Ordinary && self.assembler.losses().lost_records > 0 {

@@ -11,7 +11,7 @@ use crate::analyses::diagnose::finding::{Confidence, Found, percent};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
-use crate::query::waits::blocked_ns;
+use crate::query::waits::{blocked_ns, no_thread_ended};
 use crate::query::work::Work;
 use stepscope_model::{ThreadId, Wait, WaitState};
 
@@ -54,7 +54,7 @@ impl Kind for Polling {
         for (thread, _) in seen.selection.threads().filter(|(thread, _)| !paced.contains(thread)) {
             let mut is_timed = |wait: &Wait| match wait.stack.map(|stack| classes.of(stack)) {
                 Some(WaitClass::Sleep) => true,
-                Some(WaitClass::Network | WaitClass::Condition) => wait.waker.is_none(),
+                Some(WaitClass::Network | WaitClass::Condition) => no_thread_ended(wait),
                 _ => false,
             };
             let looks = Looks::of(seen, thread, &mut is_timed);
@@ -113,9 +113,14 @@ impl Looks {
     fn of(seen: &Seen<'_, '_>, thread: ThreadId, is_timed: &mut impl FnMut(&Wait) -> bool) -> Self {
         let waits: Vec<Wait> = seen.waits(thread).collect();
         let mut looks = Self { number: 0, by_function: BTreeMap::new(), waits: (0, 0), part: 0.0 };
-        let mut ns = 0;
+        // Of aggregated waits, neither the run after each is known nor what ended it: those one by one stand for them.
+        let (mut ns, mut aggregated) = (0, 0);
         for (place, wait) in waits.iter().enumerate() {
             if wait.state != WaitState::Blocked || blocked_ns(wait) == 0 {
+                continue;
+            }
+            if wait.is_aggregated() {
+                aggregated += wait.count as usize;
                 continue;
             }
             looks.waits.1 += 1;
@@ -136,7 +141,8 @@ impl Looks {
         }
         let life = seen.selection.lifetime(thread);
         let running = life.and_then(|life| seen.off_cpu.spent(thread, life)).map_or(0, |spent| spent.running);
-        looks.part = (ns as f64 / running.max(1) as f64).min(1.0);
+        let standing_for = (looks.waits.1 + aggregated) as f64 / looks.waits.1.max(1) as f64;
+        looks.part = (ns as f64 * standing_for / running.max(1) as f64).min(1.0);
         looks
     }
 
