@@ -111,6 +111,19 @@ impl RawSample<'_> {
         let Some(at) = self.callchain.iter().take(NEAR).position(|&known| known == address) else { return };
         self.callchain.drain(1..=at);
     }
+
+    /// Drops the BPF program that wrote the sample from the leaf end of the call chain, and how the kernel came to it from one of
+    /// these tracepoints.
+    pub fn drop_program(&mut self, tracepoints: &[u64]) {
+        // A marker, the program, and the function that runs it. The tracepoint has a function of its own, and an address there, only
+        // while other programs or events are at it.
+        const PROGRAM: usize = 3;
+        let frames = self.callchain.len();
+        tracepoints.iter().for_each(|&address| self.drop_leaf_up_to(address));
+        if self.callchain.len() == frames && frames > PROGRAM {
+            self.callchain.drain(1..PROGRAM);
+        }
+    }
 }
 
 /// A mapping that a process made.

@@ -111,7 +111,7 @@ impl<W: Target> Assembler<W> {
     ) -> Option<StackRef> {
         at.sample.regs.as_ref()?;
         let mut sample = at.sample.clone();
-        self.tracepoints.iter().for_each(|&address| sample.drop_leaf_up_to(address));
+        sample.drop_program(&self.tracepoints);
         let stack = self.stack(ids, &SampleRecord { sample: &sample, ..*at }, sink);
         self.losses.samples += 1;
         if let (Some(place), Some(stack)) = (place, stack)
@@ -211,6 +211,7 @@ mod tests {
     use crate::entry::{Entry, Wait};
     use crate::event_role::{Follow, Switches};
     use crate::initial_process::{InitialProcess, InitialThread};
+    use crate::kernel_record::RawSample;
     use crate::target::NoTarget;
     use crate::thread_timeline::InitialState;
     use crate::written_switch::Sum;
@@ -224,6 +225,23 @@ mod tests {
                 self.0.push(wait);
             }
         }
+    }
+
+    #[test]
+    fn the_program_that_wrote_a_stack_is_not_part_of_it() {
+        const KERNEL: u64 = -128_i64 as u64;
+        let without_program = |callchain: &[u64]| {
+            let mut sample = RawSample { callchain: callchain.to_vec(), ..RawSample::default() };
+            sample.drop_program(&[30]);
+            sample.callchain
+        };
+        assert_eq!(without_program(&[KERNEL, 10, 20, 40, 50]), [KERNEL, 40, 50]);
+        assert_eq!(
+            without_program(&[KERNEL, 10, 20, 30, 40, 50]),
+            [KERNEL, 40, 50],
+            "others are at the tracepoint, too"
+        );
+        assert_eq!(without_program(&[KERNEL, 10]), [KERNEL, 10]);
     }
 
     #[test]
