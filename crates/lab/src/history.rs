@@ -29,6 +29,7 @@ use stepscope_analyze::{Selection, metrics, summary};
 use stepscope_model::{CaptureInfo, Note, NoteValue, disk, note};
 
 pub use self::adding::{AddError, Added};
+pub(crate) use self::adding::{complete_captures, runs_in};
 pub use self::page::report;
 pub use crate::json_lines::Damage;
 use crate::json_lines::JsonLines;

@@ -38,6 +38,7 @@
 //! | [`comparison`] | comparing sets of captures |
 //! | [`gate`] | judging a comparison by the limits of a lab file |
 //! | [`history`] | the metrics of every run, kept when the runs are deleted |
+//! | [`store`] | the tables of runs in a store, which many machines share |
 //! | [`report`] | the sections of a report |
 //! | [`publish`] | runs as folders of a static site |
 //! | [`conditions`] | the background load of trials, and which of them it disturbed |
@@ -110,5 +111,7 @@ pub mod revision;
 pub mod run;
 pub mod source;
 pub mod step;
+pub mod store;
+mod stored_captures;
 #[cfg(feature = "record")]
 pub mod sweep;

@@ -12,9 +12,11 @@ use stepscope_convert::import::is_input_folder;
 use stepscope_convert::{ImportError, ImportOptions, Source};
 use stepscope_model::disk::{self, DiskError};
 use stepscope_model::{Capture, CaptureInfo};
+use stepscope_store::StoreError;
 
 use crate::lab_file::{FILE_NAME, LabFile, LabFileError};
 use crate::run::{Run, RunError};
+use crate::stored_captures;
 
 /// File in a run's folder with the calls that `diagnose --deepen` counted.
 pub const CALLS_FILE: &str = "calls.json";
@@ -43,9 +45,21 @@ pub enum SourceError {
     /// The filter names something that the capture does not have.
     #[error(transparent)]
     Select(#[from] SelectError),
+    /// A store cannot be read.
+    #[error("{0}")]
+    Store(StoreError),
     /// A pattern matches something that cannot be read.
     #[error(transparent)]
     Pattern(#[from] glob::GlobError),
+}
+
+impl From<StoreError> for SourceError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Usage(message) => Self::Usage(message),
+            error => Self::Store(error),
+        }
+    }
 }
 
 /// Captures of several sources, and the first run among these.
@@ -106,7 +120,7 @@ pub fn open(sources: &[PathBuf], importing: &ImportOptions) -> Result<Loaded, So
         calls: Calls::default(),
         notes: Vec::new(),
     };
-    for source in sources {
+    for source in &in_folders(sources)? {
         if !source.is_dir() || is_capture(source) || is_input_folder(source) {
             let capture = read_one(source, importing, &AtomicU64::new(0))?;
             if source.is_file() || (source.is_dir() && !is_capture(source)) {
@@ -127,6 +141,18 @@ pub fn open(sources: &[PathBuf], importing: &ImportOptions) -> Result<Loaded, So
         }
     }
     Ok(loaded)
+}
+
+/// The sources, with the folders of captures in place of those that name some of a store.
+fn in_folders(sources: &[PathBuf]) -> Result<Vec<PathBuf>, SourceError> {
+    let mut folders = Vec::new();
+    for source in sources {
+        match stored_captures::captures(source) {
+            Some(captures) => folders.extend(captures?),
+            None => folders.push(source.clone()),
+        }
+    }
+    Ok(folders)
 }
 
 /// Adds the captures of a run that can be read, and a note about each that cannot.
@@ -167,6 +193,17 @@ pub fn read_one(path: &Path, importing: &ImportOptions, consumed: &AtomicU64) ->
 /// # Errors
 /// As for [`read_one`].
 pub fn open_one(path: &Path, importing: &ImportOptions, consumed: &AtomicU64) -> Result<Capture, SourceError> {
+    if let Some(captures) = stored_captures::captures(path) {
+        let captures = captures?;
+        return match &captures[..] {
+            [one] => Ok(disk::open(one)?),
+            several => Err(SourceError::Usage(format!(
+                "{}: {} captures; name one of them with further keys, e.g. run=... and repetition=1",
+                path.display(),
+                several.len()
+            ))),
+        };
+    }
     if path.is_file() || path == Path::new("-") || (!is_capture(path) && is_input_folder(path)) {
         return import(path, importing, consumed);
     }
@@ -233,9 +270,15 @@ pub fn selections<'a>(
 }
 
 /// The lab file of the run that holds this capture, which lies at `RUN/SCENARIO/VARIANT/PHASE` or, if it was repeated, at
-/// `RUN/SCENARIO/VARIANT/NUMBER/PHASE`.
+/// `RUN/SCENARIO/VARIANT/NUMBER/PHASE`, or in a store.
 pub fn lab_of_capture(capture: &Path) -> Option<LabFile> {
+    if let Some(captures) = stored_captures::captures(capture) {
+        return lab_of_capture(captures.ok()?.first()?);
+    }
     let capture = capture.canonicalize().ok()?;
+    if let Some(copy) = stored_captures::lab_of(&capture) {
+        return LabFile::read_copy(&copy, &copy).ok();
+    }
     let run = capture.ancestors().skip(3).take(2).find(|folder| folder.join(FILE_NAME).is_file())?;
     Run::open(run).ok()?.lab()?.ok()
 }
@@ -246,11 +289,14 @@ pub fn is_capture(path: &Path) -> bool {
 }
 
 /// Folders and files of the captures that a source names: a capture, a file, a run, a pattern, or several with commas
-/// between. A run with interleaved variants gives only its compared rounds.
+/// between; or captures of a store. A run with interleaved variants gives only its compared rounds.
 ///
 /// # Errors
 /// If a source does not exist.
 pub fn captures_of(source: &Path) -> Result<Vec<PathBuf>, SourceError> {
+    if let Some(captures) = stored_captures::captures(source) {
+        return Ok(captures?);
+    }
     if source == Path::new("-") || source.is_file() || is_capture(source) || is_input_folder(source) {
         return Ok(vec![source.to_owned()]);
     }

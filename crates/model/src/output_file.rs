@@ -18,6 +18,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::{Builder, TempPath};
 
 /// As many symlinks as the kernel follows in one path.
@@ -106,6 +107,42 @@ pub fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
         file.out.get_ref().sync_all()?;
     }
     file.finish()
+}
+
+/// What became of a folder that was put in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Added,
+    /// It was there before, and something differs.
+    Replaced,
+    /// It was there before with the same content.
+    Unchanged,
+}
+
+/// Moves a folder to its place on the same file system. A reader finds the old folder or the new one.
+///
+/// # Errors
+/// If a name cannot be given. The place is then as it was.
+pub fn put_folder(new: &Path, place: &Path) -> io::Result<Change> {
+    // A folder that is not empty is never overwritten.
+    match fs::rename(new, place) {
+        Ok(()) => return Ok(Change::Added),
+        Err(error) if !place.is_dir() => return Err(error),
+        Err(_) => {}
+    }
+    match renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE) {
+        // The old one has the other's name now.
+        Ok(()) => fs::remove_dir_all(new)?,
+        // Some file systems cannot exchange.
+        Err(_) => {
+            let old = new.with_extension("old");
+            fs::rename(place, &old)?;
+            fs::rename(new, place)?;
+            fs::remove_dir_all(old)?;
+        }
+    }
+    Ok(Change::Replaced)
 }
 
 impl Whole {

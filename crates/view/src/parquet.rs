@@ -1,7 +1,8 @@
 //! Tables as Parquet files, for pandas, polars, DuckDB and the like.
 //!
 //! A column of integers becomes `INT64`, one with other numbers `DOUBLE`, one of text `STRING`, one of yes and no `BOOLEAN`. All
-//! are optional: unknown cells are null. Integers beyond 64 bits make a column `DOUBLE`. The file's metadata has the table's
+//! are optional: unknown cells are null. Integers beyond 64 bits make a column `DOUBLE`. For datasets of many files,
+//! [`write_by_kind`] takes the types from the columns alone, so that all files have one schema. The file's metadata has the table's
 //! title and notes, and the unit and definition of each column, as JSON under the key `stepscope`.
 
 use std::io::{self, Write};
@@ -16,7 +17,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 use serde_json::json;
 use stepscope_model::quantity::number;
-use stepscope_model::{Table, Value};
+use stepscope_model::{Column, Kind, Table, Value};
 
 /// Key of the metadata.
 const KEY: &str = "stepscope";
@@ -33,6 +34,15 @@ enum CellType {
 impl CellType {
     fn of(cells: impl Iterator<Item = Value>) -> Self {
         cells.fold(None, |found: Option<Self>, cell| Self::joined(found, &cell)).unwrap_or(Self::Text)
+    }
+
+    /// The type of all columns of a kind, whatever their values.
+    fn of_kind(kind: Kind) -> Self {
+        match kind {
+            Kind::Text | Kind::Prose => Self::Text,
+            Kind::Flag => Self::Bool,
+            _ => Self::Number,
+        }
     }
 
     fn joined(found: Option<Self>, cell: &Value) -> Option<Self> {
@@ -66,13 +76,35 @@ impl CellType {
 /// # Errors
 /// Those of writing to `out`.
 pub fn write(table: &Table, out: &mut (impl Write + Send)) -> io::Result<()> {
-    try_write(table, out).map_err(io::Error::other)
+    let types = (0..table.columns.len()).map(|index| CellType::of(cells(table, index))).collect();
+    try_write(table, types, out).map_err(io::Error::other)
 }
 
-fn try_write(table: &Table, out: &mut (impl Write + Send)) -> Result<(), ParquetError> {
-    let column = |index: usize| table.rows.iter().map(move |row| row.get(index).cloned().unwrap_or(Value::Missing));
-    let types: Vec<CellType> = (0..table.columns.len()).map(|index| CellType::of(column(index))).collect();
-    let field = |(column, cell): (&stepscope_model::Column, &CellType)| {
+/// As [`write`], but all numbers are `DOUBLE`, and the type of a column does not depend on its values: files of one analysis
+/// have one schema. Doubles are exact up to 2^53: 104 days in ns.
+///
+/// # Errors
+/// Those of writing to `out`.
+pub fn write_by_kind(table: &Table, out: &mut (impl Write + Send)) -> io::Result<()> {
+    let types = table.columns.iter().map(|column| CellType::of_kind(column.kind)).collect();
+    try_write(table, types, out).map_err(io::Error::other)
+}
+
+/// `text`, `number` or `flag`: the type that [`write_by_kind`] gives a column.
+pub fn type_name(column: &Column) -> &'static str {
+    match CellType::of_kind(column.kind) {
+        CellType::Text => "text",
+        CellType::Bool => "flag",
+        CellType::Integer | CellType::Number => "number",
+    }
+}
+
+fn cells(table: &Table, index: usize) -> impl Iterator<Item = Value> + '_ {
+    table.rows.iter().map(move |row| row.get(index).cloned().unwrap_or(Value::Missing))
+}
+
+fn try_write(table: &Table, types: Vec<CellType>, out: &mut (impl Write + Send)) -> Result<(), ParquetError> {
+    let field = |(column, cell): (&Column, &CellType)| {
         let text = (*cell == CellType::Text).then_some(LogicalType::String);
         let builder = Type::primitive_type_builder(&column.name, cell.physical());
         builder.with_repetition(Repetition::OPTIONAL).with_logical_type(text).build().map(Arc::new)
@@ -88,7 +120,7 @@ fn try_write(table: &Table, out: &mut (impl Write + Send)) -> Result<(), Parquet
     if !types.is_empty() && !table.rows.is_empty() {
         let mut group = writer.next_row_group()?;
         for (index, cell) in types.iter().enumerate() {
-            let cells = || column(index);
+            let cells = || cells(table, index);
             match cell {
                 CellType::Bool => write_column::<BoolType, _>(
                     &mut group,
@@ -149,11 +181,9 @@ fn metadata(table: &Table) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use bytes::Bytes;
     use parquet::file::reader::{FileReader, SerializedFileReader};
-    use stepscope_model::{Column, Kind};
-
-    use super::*;
 
     fn read(table: &Table) -> (SerializedFileReader<Bytes>, Vec<String>) {
         let mut bytes = Vec::new();
@@ -190,6 +220,24 @@ mod tests {
         );
         let metadata = reader.metadata().file_metadata().key_value_metadata().unwrap();
         assert!(metadata[0].value.as_ref().unwrap().contains(r#""unit":"ns""#));
+    }
+
+    #[test]
+    fn types_by_kind_are_the_same_for_integers_fractions_and_no_values() {
+        let schema_of = |value: Value| {
+            let mut table =
+                Table::new("t", "T", vec![Column::duration("self", "Self."), Column::text("name", "Name.")]);
+            table.push(vec![value, Value::Missing]);
+            let mut bytes = Vec::new();
+            write_by_kind(&table, &mut bytes).unwrap();
+            let reader = SerializedFileReader::new(Bytes::from(bytes)).unwrap();
+            let row = reader.get_row_iter(None).unwrap().next().unwrap().unwrap().to_string();
+            (reader.metadata().file_metadata().schema().clone(), row)
+        };
+        let (integer, row) = schema_of(7_u64.into());
+        assert_eq!(row, "{self: 7.0, name: null}");
+        assert_eq!(schema_of(0.5.into()).0, integer);
+        assert_eq!(schema_of(Value::Missing).0, integer);
     }
 
     #[test]

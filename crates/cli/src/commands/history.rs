@@ -10,8 +10,10 @@ use stepscope_analyze::Pattern;
 use stepscope_analyze::history::{ChangeSearch, History as Series, Joined, Options, Recording};
 use stepscope_app::page;
 use stepscope_lab::history::{Store, report};
+use stepscope_lab::store;
 use stepscope_model::quantity::plural;
-use stepscope_model::{Phase, Table};
+use stepscope_model::{Note, Phase, Table};
+use stepscope_store::RunStore;
 
 use crate::arguments::{PHASES, choice};
 use crate::failure::Failure;
@@ -57,6 +59,9 @@ pub struct History {
     seed: u64,
     #[command(flatten)]
     store: StoreArguments,
+    /// Show the runs of this store, in place of those of a project: a folder, or s3://BUCKET/PATH.
+    #[arg(long = "store", value_name = "DIR|URL", conflicts_with = "project")]
+    run_store: Option<String>,
     /// Write an HTML page with a chart per series, instead of tables.
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
@@ -85,6 +90,14 @@ struct StoreArguments {
     /// with a history or a lab file; else this one].
     #[arg(long, value_name = "FOLDER")]
     project: Option<PathBuf>,
+}
+
+/// What the tables are about.
+struct Source {
+    /// The file or the store.
+    name: String,
+    recordings: Vec<Recording>,
+    remarks: Vec<Note>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -120,18 +133,8 @@ impl History {
         if let Some(HistoryCommand::Add(add)) = &self.command {
             return add.run();
         }
-        let store = self.store.store()?;
-        let contents = store.read()?;
-        let index = store.index();
-        if contents.entries.is_empty() {
-            contents.remarks(&index).iter().for_each(|remark| eprintln!("note: {remark}"));
-            return Err(Failure::Failed(format!(
-                "{}: no history yet. `stepscope run` starts one; `stepscope history add RUN` adds earlier runs",
-                index.display()
-            )));
-        }
-        let recordings = contents.recordings();
-        let search = || Series::of(&recordings, &self.options(), contents.remarks(&index));
+        let Source { name, recordings, remarks } = self.source()?;
+        let search = || Series::of(&recordings, &self.options(), remarks);
         let history = progress::of_step("searching for changes", search);
         if history.series.is_empty() {
             return Err(Failure::Usage(format!("nothing has these names; there are {}", names(&recordings))));
@@ -140,13 +143,36 @@ impl History {
             self.table.print(self.tables(&history))?;
             return Ok(ExitCode::SUCCESS);
         };
-        let report = report(&history, &index.display().to_string());
+        let report = report(&history, &name);
         let target = Target::of(Some(output));
         let write = |out: &mut dyn Write| page::write(&report, &[], page::BUDGET, out).map(|_| ());
         if let Some(path) = target.write(|out| write(out).map_err(Failure::writing("the page")))? {
             println!("{}", path.display());
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The recordings of a store, or of the project.
+    fn source(&self) -> Result<Source, Failure> {
+        let (name, contents, remarks, hint) = match &self.run_store {
+            Some(place) => {
+                let store = RunStore::at(place)?;
+                let (contents, remarks) = progress::of_step("reading the store", || store::history(&store))?;
+                (store.name(), contents, remarks, "`stepscope store add RUN --to DIR` adds runs")
+            }
+            None => {
+                let store = self.store.store()?;
+                let (contents, index) = (store.read()?, store.index());
+                let remarks = contents.remarks(&index);
+                let hint = "`stepscope run` starts one; `stepscope history add RUN` adds earlier runs";
+                (index.display().to_string(), contents, remarks, hint)
+            }
+        };
+        if contents.entries.is_empty() {
+            remarks.iter().for_each(|remark| eprintln!("note: {remark}"));
+            return Err(Failure::Failed(format!("{name}: no history yet. {hint}")));
+        }
+        Ok(Source { name, recordings: contents.recordings(), remarks })
     }
 
     fn options(&self) -> Options {

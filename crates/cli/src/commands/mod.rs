@@ -27,6 +27,7 @@ mod monitor;
 #[cfg(feature = "record")]
 mod prove;
 mod publish;
+mod query;
 pub mod rank;
 #[cfg(feature = "record")]
 mod record;
@@ -38,6 +39,7 @@ mod run;
 mod segments;
 mod served_page;
 mod show;
+mod store;
 #[cfg(feature = "record")]
 mod sweep;
 #[cfg(feature = "record")]
@@ -93,6 +95,8 @@ pub enum Command {
     View(view::View),
     Report(report::Report),
     Publish(publish::Publish),
+    Store(store::Store),
+    Query(query::Query),
     Flamegraph(flamegraph::Flamegraph),
     Import(import::Import),
     Export(export::Export),
@@ -139,6 +143,8 @@ impl Command {
             Command::View(command) => command.run(),
             Command::Report(command) => command.run(),
             Command::Publish(command) => command.run(),
+            Command::Store(command) => command.run(),
+            Command::Query(command) => command.run(),
             Command::Flamegraph(command) => command.run(),
             Command::Import(command) => command.run(),
             Command::Export(command) => command.run(),

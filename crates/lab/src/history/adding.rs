@@ -67,14 +67,9 @@ impl Store {
     }
 
     fn add_to(&self, run: &Run, added: &mut Added) -> Result<(), AddError> {
-        let failed: Vec<PathBuf> = run.info().map_or_else(Vec::new, |info| {
-            let failed = info.trials.iter().filter(|trial| !trial.result.is_recorded());
-            failed.map(|trial| run.folder().join(trial.folder())).collect()
-        });
-        let is_complete = |capture: &PathBuf| !failed.iter().any(|trial| capture.starts_with(trial));
-        let (complete, rest): (Vec<PathBuf>, Vec<PathBuf>) = run.captures().into_iter().partition(is_complete);
-        if !rest.is_empty() {
-            added.notes.push(format!("{} of incomplete trials left out of the history", plural(rest.len(), "capture")));
+        let (complete, left_out) = complete_captures(run);
+        if left_out > 0 {
+            added.notes.push(format!("{} of incomplete trials left out of the history", plural(left_out, "capture")));
         }
         self.add_captures(run.folder(), Some(run), &complete, added)
     }
@@ -112,8 +107,19 @@ impl Store {
     }
 }
 
+/// The captures of a run's complete trials, and the number of all others.
+pub(crate) fn complete_captures(run: &Run) -> (Vec<PathBuf>, usize) {
+    let failed: Vec<PathBuf> = run.info().map_or_else(Vec::new, |info| {
+        let failed = info.trials.iter().filter(|trial| !trial.result.is_recorded());
+        failed.map(|trial| run.folder().join(trial.folder())).collect()
+    });
+    let is_complete = |capture: &PathBuf| !failed.iter().any(|trial| capture.starts_with(trial));
+    let (complete, rest): (Vec<PathBuf>, Vec<PathBuf>) = run.captures().into_iter().partition(is_complete);
+    (complete, rest.len())
+}
+
 /// Folders of the runs in a folder that is no run itself.
-fn runs_in(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn runs_in(folder: &Path) -> Vec<PathBuf> {
     if folder.join(RUN_FILE).exists() {
         return Vec::new();
     }

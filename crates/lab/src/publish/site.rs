@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use stepscope_model::output_file::write_durably;
+pub use stepscope_model::output_file::Change;
+use stepscope_model::output_file::{put_folder, write_durably};
 
 use super::publication::{Listed, SCHEMA};
 use super::{Prepared, Publication, PublishError, at, index};
@@ -42,17 +42,6 @@ pub struct Outcome {
     pub shared: (usize, u64),
     /// Remarks, in sentences.
     pub notes: Vec<String>,
-}
-
-/// What became of a run's folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// It is new.
-    Added,
-    /// It was published before, and something differs.
-    Replaced,
-    /// It was published before with the same content.
-    Unchanged,
 }
 
 impl Site {
@@ -96,7 +85,7 @@ impl Site {
         } else {
             let new = self.folder.join(format!("{UNFINISHED}{name}"));
             outcome.shared = self.write(&new, &listed, prepared, &publication)?;
-            outcome.change = put(&new, &outcome.folder).map_err(at(&outcome.folder))?;
+            outcome.change = put_folder(&new, &outcome.folder).map_err(at(&outcome.folder))?;
         }
         let listed = self.listed();
         let unreadable = listed
@@ -228,24 +217,4 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create_new(path)?;
     file.write_all(bytes)?;
     file.sync_all()
-}
-
-/// Moves a folder to its place. A reader finds the old one or the new one.
-fn put(new: &Path, place: &Path) -> io::Result<Change> {
-    if !place.exists() {
-        fs::rename(new, place)?;
-        return Ok(Change::Added);
-    }
-    match renameat_with(CWD, new, CWD, place, RenameFlags::EXCHANGE) {
-        // The old one has the other's name now.
-        Ok(()) => fs::remove_dir_all(new)?,
-        // Some file systems cannot exchange.
-        Err(_) => {
-            let old = new.with_extension("old");
-            fs::rename(place, &old)?;
-            fs::rename(new, place)?;
-            fs::remove_dir_all(old)?;
-        }
-    }
-    Ok(Change::Replaced)
 }
