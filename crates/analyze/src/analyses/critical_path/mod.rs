@@ -44,7 +44,7 @@ use stepscope_model::{Dimension, Note, Table, note};
 
 pub(crate) use weights::PathWeights;
 
-use self::barriers::Imbalance;
+pub(crate) use self::barriers::Imbalance;
 
 use crate::analyses::step_times::no_steps;
 use crate::analysis::{Analysis, ReportSection, View};

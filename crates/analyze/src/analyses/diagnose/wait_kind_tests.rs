@@ -190,7 +190,7 @@ fn woken(mut drawing: Drawing, thread: &str, when: std::ops::Range<u64>, runnabl
 #[test]
 fn a_worker_that_is_late_for_want_of_a_cpu_is_not_told_from_one_with_more_work() {
     // Three workers start with each step. The last one ends the round after 700 us, and has worked for `work_ns` then.
-    let last_works = |work_ns: u64| {
+    let last_works = |work_ns: u64, cpus: u32| {
         let mut text = String::new();
         for step in 0..STEPS {
             let start = step * STEP_NS;
@@ -201,17 +201,18 @@ fn a_worker_that_is_late_for_want_of_a_cpu_is_not_told_from_one_with_more_work()
         let mut drawing = drawing(&["a", "b", "late"], &text);
         for step in 0..STEPS {
             let (start, end) = (step * STEP_NS, step * STEP_NS + 700_000);
-            drawing = woken(drawing, "late", start..end - work_ns, 600_000 - work_ns, "main");
+            drawing = woken(drawing, "late", start..end - work_ns, 600_000 - work_ns, "main").on(cpus - 1);
             for worker in ["a", "b"] {
-                drawing = woken(drawing, worker, start..start + 100_000, 0, "main");
-                drawing = woken(drawing, worker, start + 300_000..end, 0, "late");
+                drawing = woken(drawing, worker, start..start + 100_000, 0, "main").on(0);
+                drawing = woken(drawing, worker, start + 300_000..end, 0, "late").on(cpus / 2);
             }
-            drawing = woken(drawing, "main", start + 110_000..end, 0, "late");
+            drawing = woken(drawing, "main", start + 110_000..end, 0, "late").on(cpus / 4);
         }
         of_kind(drawing, "barrier-imbalance")
     };
-    assert!(last_works(200_000).is_empty(), "{:?}", last_works(200_000));
-    assert_eq!(last_works(600_000), ["barrier-imbalance | sim::Scan | 26.666667"]);
+    assert!(last_works(200_000, 4).is_empty(), "{:?}", last_works(200_000, 4));
+    assert!(last_works(600_000, 1).is_empty(), "one CPU has no time left: {:?}", last_works(600_000, 1));
+    assert_eq!(last_works(600_000, 4), ["barrier-imbalance | sim::Scan | 26.666667"]);
 }
 
 #[test]

@@ -11,7 +11,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::analyses::critical_path::imbalances;
+use rustc_hash::FxHashSet;
+
+use crate::analyses::critical_path::{Imbalance, imbalances};
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
 use crate::analyses::diagnose::gain::Gain;
@@ -64,10 +66,11 @@ impl Kind for Barrier {
 /// The worker that arrives last at barriers.
 fn at_barriers(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
     let mean = seen.whole_ns();
-    let uneven =
-        imbalances(seen.selection, loops.main(), &seen.off_cpu).into_iter().filter(|one| one.last_share >= USUALLY);
-    let worth = uneven.filter(|one| 100.0 * one.gain_ns / mean >= LEAST).max_by(|a, b| a.gain_ns.total_cmp(&b.gain_ns));
-    let worst = worth?;
+    let idle_ns = idle_share(seen) * mean;
+    let usual = |one: &Imbalance| one.last_share >= USUALLY && 100.0 * one.gain_ns.min(idle_ns) / mean >= LEAST;
+    let uneven = imbalances(seen.selection, loops.main(), &seen.off_cpu).into_iter().filter(usual);
+    let worst = uneven.max_by(|a, b| a.gain_ns.total_cmp(&b.gain_ns))?;
+    let gain_ns = worst.gain_ns.min(idle_ns);
     let thread = &seen.capture().threads[worst.last.index()].name;
     // What the last thread mostly does.
     let own = StackWeights::of_samples(&seen.selection.of_thread(worst.last));
@@ -81,11 +84,11 @@ fn at_barriers(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
     let ids = seen.functions().all().map(|(id, _)| id);
     let does = ids.max_by_key(|id| attributed[id.index()].weight).filter(|id| attributed[id.index()].weight > 0);
     let is_shared = does.is_some_and(|does| others_do_it(seen, worst.last, does, attributed[does.index()]));
-    if !is_shared && 100.0 * worst.gain_ns / mean < LEAST_UNSHARED {
+    if !is_shared && 100.0 * gain_ns / mean < LEAST_UNSHARED {
         return None;
     }
     let title = format!("Thread `{thread}` has most of the work; the other workers wait for it");
-    let gain = Gain::of_waiting(worst.gain_ns, mean);
+    let gain = Gain::of_waiting(gain_ns, mean);
     Some(
         Found::of_program(title, Some(gain))
             .about(does)
@@ -135,8 +138,10 @@ fn at_join(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
         return None;
     }
     let spare = 1.0 - load.values().sum::<f64>() / load.len() as f64 / most;
-    let without = (0..seen.capture().stacks.len()).map(|index| does_it(StackId::from_index(index)));
-    let without = parts(without).into_iter().map(|part| part * spare.max(0.0) as f32).collect();
+    let all = || parts((0..seen.capture().stacks.len()).map(|index| does_it(StackId::from_index(index))));
+    let whole = seen.gain(&all()).share().value / 100.0;
+    let saved = spare.max(0.0).min(idle_share(seen) / whole);
+    let without = all().into_iter().map(|part| part * saved as f32).collect();
     let thread = &seen.capture().threads[last.index()].name;
     let title = format!("Thread `{thread}` has most of the work; steps wait for it");
     let found = Found::of(seen, does, title, without).sure(Confidence::Strong).because(
@@ -149,6 +154,14 @@ fn at_join(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
         "show --view critical-path",
     );
     Some(found).filter(|found| found.gain.is_some_and(|gain| gain.share().value >= LEAST))
+}
+
+/// Share of the time in which a CPU that the program uses runs none of its threads; 1 where the CPUs are not known.
+fn idle_share(seen: &Seen<'_, '_>) -> f64 {
+    let cpus: FxHashSet<u32> = seen.capture().waits.iter().filter_map(|wait| wait.cpu).collect();
+    let Some(wall) = seen.selection.wall_ns().filter(|wall| *wall > 0 && !cpus.is_empty()) else { return 1.0 };
+    let running: u64 = seen.selection.cpu_times().into_iter().flatten().sum();
+    (1.0 - running as f64 / (wall as f64 * cpus.len() as f64)).max(0.0)
 }
 
 /// Whether other threads than the last run the function, too.
