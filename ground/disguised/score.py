@@ -4,7 +4,8 @@
 
 FOLDER takes the compiled programs, the lab file and the run. With RECORD_SECONDS in the environment, each recording is that
 long (default: 4). With AGAIN, the run that is in FOLDER is diagnosed again, and nothing is recorded. With AS_A_USER, there is no
-lab file: `record -- PROGRAM` and `diagnose`, as somebody does who has just installed it.
+lab file: `record -- PROGRAM` and `diagnose`, as somebody does who has just installed it. Programs that do not print `ready` are
+always recorded so. PYTHON is the interpreter for programs that need packages.
 """
 
 import fnmatch
@@ -38,33 +39,53 @@ class Subject:
         self.kinds = [kind.strip() for kind in told["kinds"].split(",")]
         self.guilty = [] if told["guilty"] == "-" else [name.strip() for name in told["guilty"].split(",")]
         self.phase = told.get("phase", "steady")
+        self.build = told.get("build", "-O2 -g").split()
+        self.libraries = told.get("libraries", "").split()
+        self.strip = told.get("strip")
+        self.options = told.get("options", "").split()
+        self.needs = told.get("needs")
+        self.is_plain = AS_A_USER or not re.search(r"[\"']ready|loop\.hpp", source.read_text())
 
     def command(self, folder):
         """The program with its arguments but the setting; None if this machine cannot run it."""
         if self.source.suffix == ".py":
             python = next(filter(None, map(shutil.which, PYTHON)), None)
-            if python is None:
+            if self.needs:
+                python = os.environ.get("PYTHON", python)
+            has = lambda: subprocess.call([python, "-c", f"import {self.needs}"], stderr=subprocess.DEVNULL) == 0
+            if python is None or (self.needs and not has()):
                 return None
+            if self.needs:
+                return [python, str(self.source)]
             # A shim is a shell script, which would be recorded, too.
             python = subprocess.check_output([python, "-c", "import sys; print(sys.executable)"], text=True).strip()
             return [os.path.realpath(python), str(self.source)]
         program = folder / self.name
-        compiler = ["gcc"] if self.source.suffix == ".c" else ["g++", "-std=c++20"]
-        flags = ["-O2", "-g", "-Wall", "-DSTEPSCOPE_MARKS=1", f"-I{MARKS / 'c'}", "-pthread"]
-        subprocess.check_call([*compiler, *flags, self.source, "-o", program, "-lm"])
+        if os.environ.get("AGAIN"):
+            return [str(program)]
+        if self.source.suffix == ".rs":
+            subprocess.check_call(["rustc", "--edition=2021", "-Copt-level=3", "-g", self.source, "-o", program])
+        else:
+            compiler = ["gcc"] if self.source.suffix == ".c" else ["g++", "-std=c++20"]
+            flags = [*self.build, "-Wall", "-DSTEPSCOPE_MARKS=1", f"-I{MARKS / 'c'}", "-pthread"]
+            subprocess.check_call([*compiler, *flags, self.source, "-o", program, *self.libraries, "-lm"])
+        if self.strip:
+            subprocess.check_call(["strip", *([] if self.strip == "all" else [self.strip]), program])
         return [str(program)]
 
     def is_right(self, finding):
         """Whether a finding is of a right kind and names a guilty function."""
         name = re.sub(r"\(.*", "", finding["function"] or "")
-        return finding["kind"] in self.kinds and (not self.guilty or name in self.guilty)
+        name = name.removesuffix("::{{closure}}")
+        name = re.sub(r"^py::([^:]*):/.*", r"\1", name)
+        return finding["kind"] in self.kinds and (not self.guilty or self.strip == "all" or name in self.guilty)
 
 
 def lab_file(subjects):
     text = f"""
 [project]
 name = "disguised"
-owned = {{ namespaces = ["sim::"] }}
+owned = ["sim::*", "terrain::*", "Physics::*", "Drawing::*"]
 [record]
 phases = ["loading", "steady"]
 loading = {{ timeout_s = 60 }}
@@ -91,7 +112,7 @@ def record(folder, subject, command):
     for setting in ["slow", "fast"]:
         capture = plain_capture(folder, subject, setting)
         shutil.rmtree(capture, ignore_errors=True)
-        options = ["--duration", f"{SECONDS}s", "--output", capture]
+        options = ["--duration", f"{SECONDS}s", "--output", capture, *subject.options]
         call = [STEPSCOPE, "record", *options, "--", *command, setting]
         subprocess.check_call(call, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -103,7 +124,7 @@ def plain_capture(folder, subject, setting):
 def findings(folder, subject, setting):
     owned = ["--owned", "sim::*"]
     capture = folder / "stepscope-runs" / "latest" / f"{subject.name}_{setting}" / "base" / subject.phase
-    if AS_A_USER:
+    if subject.is_plain:
         owned, capture = [], plain_capture(folder, subject, setting)
     out = subprocess.check_output([STEPSCOPE, "diagnose", capture, *owned, "--format", "json"])
     tables = json.loads(out)
@@ -120,20 +141,22 @@ def told(finding):
 def main():
     folder = pathlib.Path(sys.argv[1]).resolve()
     wanted = sys.argv[2:] or ["*"]
-    sources = sorted([*HERE.glob("*.c"), *HERE.glob("*.cpp"), *HERE.glob("*.py")])
+    sources = sorted(one for kind in ["c", "cpp", "py", "rs"] for one in HERE.glob(f"*.{kind}"))
     sources = [one for one in sources if one.name != pathlib.Path(__file__).name]
     subjects = [Subject(one) for one in sources if any(fnmatch.fnmatch(one.stem, want) for want in wanted)]
     subjects = [(one, one.command(folder)) for one in subjects]
     for subject, command in subjects:
         if command is None:
-            print(f"skipped: {subject.name}: no python3")
+            print(f"skipped: {subject.name}: no python3{f' with {subject.needs}' if subject.needs else ''}")
     subjects = [(one, command) for one, command in subjects if command]
-    if AS_A_USER and not os.environ.get("AGAIN"):
+    in_lab = [(one, command) for one, command in subjects if not one.is_plain]
+    if not os.environ.get("AGAIN"):
         for subject, command in subjects:
-            record(folder, subject, command)
-    elif not os.environ.get("AGAIN"):
-        (folder / "stepscope.toml").write_text(lab_file(subjects))
-        subprocess.check_call([STEPSCOPE, "run"], cwd=folder, stdout=subprocess.DEVNULL)
+            if subject.is_plain:
+                record(folder, subject, command)
+        if in_lab:
+            (folder / "stepscope.toml").write_text(lab_file(in_lab))
+            subprocess.check_call([STEPSCOPE, "run"], cwd=folder, stdout=subprocess.DEVNULL)
     recalled = silent = 0
     print("| program | recall | first findings | control |\n|---|---|---|---|")
     for subject, _ in subjects:
