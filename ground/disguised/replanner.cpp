@@ -1,4 +1,4 @@
-// defect: the visited set of the search is made anew in each step, node by node
+// defect: the visited set of the search is made again in each step, node by node
 // kinds: allocations-each-step
 // guilty: Planner::plan
 // build: -O2

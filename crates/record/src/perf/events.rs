@@ -517,7 +517,7 @@ impl Events {
                 if let Some(inheritance) = inheritance.as_mut().filter(|_| record.kind == sys::PERF_RECORD_FORK) {
                     inheritance.note_fork(record.body);
                 }
-                // Each event of a thread tells what it starts.
+                // Each event of a thread reports what it starts.
                 if kind != Kind::Side {
                     return;
                 }
