@@ -156,7 +156,10 @@ impl CodeNames {
             }
             return;
         };
-        self.problems.extend(problems.iter().map(ToString::to_string));
+        // A program may map many files that hold no machine code: .NET does so with its assemblies.
+        if !unnamed.frames.is_empty() {
+            self.problems.extend(problems.iter().map(ToString::to_string));
+        }
         let build_id = build_id.or_else(|| module.build_id.as_deref().map(hexadecimal));
         let id = *self.module_ids.entry((module.path.clone(), build_id.clone())).or_insert_with(|| {
             capture.add_module(stepscope_model::Module { path: module.path.clone(), build_id, symbols, package })
@@ -259,4 +262,46 @@ fn count_unnamed(capture: &mut Capture) {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_model::Build;
+    use stepscope_symbolize::Problem;
+
+    use super::*;
+    use crate::symbols::NoSymbols;
+
+    /// Every file is damaged.
+    struct Damaged;
+
+    impl Symbols for Damaged {
+        fn name(&mut self, code: &Code, offsets: &[u64]) -> ModuleNames {
+            let path = match code {
+                Code::File { path, .. } => path.to_path_buf(),
+                _ => PathBuf::new(),
+            };
+            let problem = Problem::NotElf { path, reason: "it is damaged".to_owned() };
+            ModuleNames { problems: vec![problem], ..NoSymbols.name(code, offsets) }
+        }
+
+        fn build_of(&mut self, _: &Capture) -> Option<Build> {
+            None
+        }
+    }
+
+    #[test]
+    fn files_without_names_matter_if_code_of_theirs_ran() {
+        let mut names = CodeNames::default();
+        for path in ["/lib/System.Runtime.dll", "/lib/sim.so"] {
+            names.add_module(Module { kind: ModuleKind::File, path: path.to_owned(), build_id: None });
+        }
+        names.add_frame(Some(ModuleRef(1)), 0x10).unwrap();
+        let mut capture = Capture::default();
+        names.name(&mut capture, Asked::Everything, &mut Damaged);
+        assert_eq!(capture.modules.len(), 2);
+        let (_, problems) = names.finish();
+        let problems: Vec<_> = problems.into_iter().collect();
+        assert_eq!(problems, ["/lib/sim.so: not a readable ELF file (it is damaged), so its functions have no names"]);
+    }
 }
