@@ -146,7 +146,7 @@ fn agrees_with_the_kernel(capture: &Capture) -> Result<(), String> {
     let losses = &capture.info.losses;
     let (Some(switches), Some(kernel)) = (losses.cpu_time_ns, losses.kernel_cpu_ns) else { return Ok(()) };
     let error = kernel / 20 + 10 * MS + stolen_ns(capture);
-    let idle_switches = 2_000 * capture.waits.len() as u64;
+    let idle_switches = 2_000 * all_waits(capture);
     let unknown = losses.unknown_cpu_ns.unwrap_or(0);
     if switches > kernel + error {
         return Err(format!("{switches} ns of CPU time by switches exceed {kernel} ns by the kernel"));
@@ -201,7 +201,7 @@ pub fn counts_match(capture: &Capture, account: Account) -> Result<(), String> {
     }
     // A thread first waits for a CPU, without a switch before; the account is read before the exit. Without rights for the
     // whole machine, the switches of a process that frees its memory in its exit are not seen.
-    let waits = capture.waits.len() as u64;
+    let waits = all_waits(capture);
     let in_exits = if is_whole(capture) { 0 } else { 5 * (account.processes - 1) };
     let (least, most) =
         (account.switches.saturating_sub(lost + in_exits + 3), account.switches + 3 * account.threads + 50);
@@ -218,11 +218,18 @@ pub fn blocked_time_has_stacks(capture: &Capture) -> Result<(), String> {
         return Ok(());
     }
     let blocked: Vec<Wait> = capture.waits.iter().filter(|wait| wait.state == WaitState::Blocked).collect();
-    let without = blocked.iter().filter(|wait| wait.stack.is_none()).count();
-    if without > blocked.len() / 100 + capture.threads.len() + 2 {
-        return Err(format!("{without} of {} blocked waits have no stack, and no loss says so", blocked.len()));
+    let count = |sum: u64, wait: &Wait| sum + u64::from(wait.count);
+    let all = blocked.iter().fold(0, count);
+    let without = blocked.iter().filter(|wait| wait.stack.is_none()).fold(0, count);
+    if without > all / 100 + capture.threads.len() as u64 + 2 {
+        return Err(format!("{without} of {all} blocked waits have no stack, and no loss says so"));
     }
     Ok(())
+}
+
+/// The number of waits, also of those that were added up.
+fn all_waits(capture: &Capture) -> u64 {
+    capture.waits.iter().map(|wait| u64::from(wait.count)).sum()
 }
 
 /// The recorder's memory does not grow with what it records, also not when it finishes.

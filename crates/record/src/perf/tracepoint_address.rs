@@ -23,13 +23,18 @@ const ADDRESS_AT: usize = 8;
 /// The addresses of `sched_switch` and `sched_waking`.
 pub(crate) fn of_switches_and_wake_ups() -> io::Result<Vec<u64>> {
     const LOOK: Duration = Duration::from_micros(200);
+    /// On a busy machine, the other thread may not sleep yet.
+    const ATTEMPTS: usize = 20;
     let (wake, woken) = mpsc::channel::<()>();
-    let sleeper = std::thread::spawn(move || woken.recv());
+    let sleeper = std::thread::spawn(move || while woken.recv().is_ok() {});
     let switch = of(&Tracepoint::find("sched", "sched_switch")?, || std::thread::sleep(LOOK))?;
-    // By now the other thread sleeps.
-    let waking = of(&Tracepoint::find("sched", "sched_waking")?, || {
-        let _ = wake.send(());
-    })?;
+    let tracepoint = Tracepoint::find("sched", "sched_waking")?;
+    let look = |_| {
+        std::thread::sleep(LOOK);
+        of(&tracepoint, || drop(wake.send(()))).transpose()
+    };
+    let waking = (0..ATTEMPTS).find_map(look).transpose()?;
+    drop(wake);
     let _ = sleeper.join();
     Ok(switch.into_iter().chain(waking).collect())
 }
@@ -55,4 +60,17 @@ fn of(tracepoint: &Tracepoint, provoke: impl FnOnce()) -> io::Result<Option<u64>
         }
     });
     Ok(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_tracepoints_are_found() {
+        match of_switches_and_wake_ups() {
+            Ok(addresses) => assert_eq!(addresses.len(), 2, "{addresses:x?}"),
+            Err(error) => println!("skipped: both_tracepoints_are_found: tracepoints cannot be observed ({error})"),
+        }
+    }
 }
