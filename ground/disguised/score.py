@@ -122,11 +122,10 @@ def plain_capture(folder, subject, setting):
 
 
 def findings(folder, subject, setting):
-    owned = ["--owned", "sim::*"]
     capture = folder / "stepscope-runs" / "latest" / f"{subject.name}_{setting}" / "base" / subject.phase
     if subject.is_plain:
-        owned, capture = [], plain_capture(folder, subject, setting)
-    out = subprocess.check_output([STEPSCOPE, "diagnose", capture, *owned, "--format", "json"])
+        capture = plain_capture(folder, subject, setting)
+    out = subprocess.check_output([STEPSCOPE, "diagnose", capture, "--format", "json"])
     tables = json.loads(out)
     rows = tables["rows"] if isinstance(tables, dict) else tables[0]["rows"]
     return rows

@@ -257,7 +257,7 @@ impl Drawing {
         self.capture.add_thread(Thread { tid, process, name: name.to_owned(), ..Thread::default() })
     }
 
-    fn stack(&mut self, frames: &str) -> Option<StackId> {
+    pub(crate) fn stack(&mut self, frames: &str) -> Option<StackId> {
         let frames: Vec<FrameId> =
             frames.split(';').filter(|name| !name.is_empty()).map(|name| self.frame(name)).collect();
         self.capture.intern_stack(frames)

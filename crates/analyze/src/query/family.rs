@@ -69,6 +69,28 @@ impl Family {
         by_user.or_else(|| Self::built_in(functions.get(id)))
     }
 
+    /// Whether a function that is no run-time library's is of a library that everybody uses and nobody changes.
+    pub fn is_library(function: &Function) -> bool {
+        /// Beginnings of the modules of such libraries that are no family.
+        const MODULES: [&str; 10] = [
+            "libsqlite3",
+            "libpq.",
+            "libssl.",
+            "libcrypto.",
+            "libxml2.",
+            "libexpat",
+            "libyaml",
+            "libtinyxml",
+            "libcurl",
+            "libglib-2",
+        ];
+        if matches!(function.kind, FrameKind::Python | FrameKind::Group) {
+            return false;
+        }
+        let is_one = |start: &&str| function.module.starts_with(*start);
+        MODULES.iter().any(|start| is_one(&start)) || Self::built_in(function).is_some()
+    }
+
     fn built_in(function: &Function) -> Option<Self> {
         match function.kind {
             FrameKind::Kernel => return Some(Family::Kernel),
@@ -151,6 +173,7 @@ const RULES: [Rule; 8] = [
             "ZSTD_",
             "LZ4_",
             "BZ2_",
+            "deflate",
             "inflate",
             "miniz_oxide::",
             "flate2::",

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, Frame, FrameId, FrameKind, Module, ModuleId, StackId};
 
+use crate::query::family::Family;
 use crate::query::frame_kind;
 use crate::query::ownership::Owned;
 use crate::query::qualified_name::{own_name, python_function};
@@ -79,6 +80,8 @@ pub struct Functions {
     of_frame: Vec<FunctionId>,
     nearest_owned: Vec<Option<FunctionId>>,
     nearest_program: Vec<Option<FunctionId>>,
+    /// Whether each function is of the program; empty where ownership is configured.
+    of_program: Vec<bool>,
     outermost: Vec<bool>,
     any_owned: bool,
     owning_nothing: Vec<String>,
@@ -90,12 +93,19 @@ impl Functions {
     pub fn of(capture: &Capture, owned: &Owned) -> Self {
         let mut found = Self { any_owned: !owned.is_empty(), ..Self::default() };
         found.tell_apart(capture, owned);
-        found.nearest_owned = found.nearest(capture, |function| function.owned);
+        found.nearest_owned = found.nearest(capture, |id| found.get(id).owned);
         if !found.any_owned {
-            // Where Python functions have names, they are the program, and the interpreter that runs them is a library.
+            // Where Python functions have names, they are the program, and the interpreter and native packages are libraries.
             let has_python = found.functions.iter().any(|function| function.kind == FrameKind::Python);
-            found.nearest_program =
-                found.nearest(capture, |one| is_of_program(one) && !(has_python && is_python_library(one)));
+            // A script makes packages libraries, too.
+            let has_script = found.functions.iter().any(is_of_script);
+            let is_library = |one: &Function| {
+                (has_python && (is_python_library(one) || is_python_extension(one)))
+                    || (has_script && is_of_package(one))
+            };
+            let of_program = found.functions.iter().map(|one| is_of_program(one) && !is_library(one)).collect();
+            found.of_program = of_program;
+            found.nearest_program = found.nearest(capture, |id| found.of_program[id.index()]);
         }
         found.outermost = found.find_outermost(capture);
         let groups = found.all().filter_map(|(id, function)| Some((id, owned.group_of(&function.name)?.into())));
@@ -155,8 +165,7 @@ impl Functions {
 
     /// Whether costs are attributed to this function: an owned one, or without configured ownership one of the program.
     pub fn is_owner(&self, id: FunctionId) -> bool {
-        let function = self.get(id);
-        if self.any_owned { function.owned } else { is_of_program(function) }
+        if self.any_owned { self.get(id).owned } else { self.of_program[id.index()] }
     }
 
     /// The user's group that this function belongs to.
@@ -239,12 +248,12 @@ impl Functions {
     }
 
     /// For each node the first function from there to the root that is `wanted`.
-    fn nearest(&self, capture: &Capture, wanted: impl Fn(&Function) -> bool) -> Vec<Option<FunctionId>> {
+    fn nearest(&self, capture: &Capture, wanted: impl Fn(FunctionId) -> bool) -> Vec<Option<FunctionId>> {
         let mut nearest: Vec<Option<FunctionId>> = Vec::with_capacity(capture.stacks.len());
         for node in &capture.stacks {
             let function = self.of_frame(node.frame);
             let above = node.parent.and_then(|parent| nearest[parent.index()]);
-            nearest.push(if wanted(self.get(function)) { Some(function) } else { above });
+            nearest.push(if wanted(function) { Some(function) } else { above });
         }
         nearest
     }
@@ -269,28 +278,48 @@ impl Functions {
     }
 }
 
-/// Whether a function is of the program: not of the kernel, a run-time library or an allocator. Code without a name counts
-/// where its module is known.
+/// Whether a function is of the program: not of the kernel, a run-time library, an allocator or a library of a known family,
+/// such as zlib. Code without a name counts where its module is known.
 fn is_of_program(function: &Function) -> bool {
-    match function.kind {
+    let is_code = match function.kind {
         FrameKind::Native | FrameKind::Python => true,
         FrameKind::Unknown => !function.module.is_empty(),
         _ => false,
-    }
+    };
+    is_code && !Family::is_library(function)
+}
+
+/// Whether a file is of an installed Python package.
+fn is_in_package(file: &str) -> bool {
+    ["site-packages", "dist-packages"].iter().any(|folder| file.contains(folder))
+}
+
+fn is_of_package(function: &Function) -> bool {
+    python_function(&function.name).is_some_and(|(_, file)| is_in_package(file))
+}
+
+/// Whether it is a Python function that is neither installed nor of the standard library.
+fn is_of_script(function: &Function) -> bool {
+    let is_file = |file: &str| file.starts_with('/') && !file.contains("/lib/python3") && !is_in_package(file);
+    python_function(&function.name).is_some_and(|(_, file)| is_file(file))
+}
+
+/// Whether a function is of a native module of a Python package, such as NumPy's.
+fn is_python_extension(function: &Function) -> bool {
+    function.kind != FrameKind::Python && (function.module.contains(".cpython-") || function.module.contains(".abi3."))
 }
 
 /// Whether a function is of CPython.
 pub(crate) fn is_of_cpython(function: &Function) -> bool {
     /// Beginnings of modules that hold CPython and its standard library.
-    const MODULES: [&str; 3] = ["libpython", "python3", "_json"];
+    const MODULES: [&str; 4] = ["libpython", "python3", "_json", "_sqlite3"];
     MODULES.iter().any(|start| function.module.starts_with(start))
 }
 
 /// Whether a function is of CPython or its standard library, which stands in `lib/python3.N`. Packages stand in a folder of it.
 fn is_python_library(function: &Function) -> bool {
     let is_standard = |file: &str| {
-        let in_folder = file.contains("/lib/python3")
-            && !["site-packages", "dist-packages"].iter().any(|folder| file.contains(folder));
+        let in_folder = file.contains("/lib/python3") && !is_in_package(file);
         in_folder || file.starts_with("<frozen ")
     };
     match python_function(&function.name) {

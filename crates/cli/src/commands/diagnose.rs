@@ -1,9 +1,11 @@
 //! `stepscope diagnose`: what to change first, why, and what it would gain.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use stepscope_analyze::diagnose;
+use stepscope_model::{Table, Value};
 
 use crate::arguments::analysed::AnalysedArguments;
 use crate::failure::Failure;
@@ -26,7 +28,7 @@ pub struct Diagnose {
 impl Diagnose {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let loaded = self.analysed.load()?;
-        let tables = self.analysed.analyse(&loaded, |selections| {
+        let mut tables = self.analysed.analyse(&loaded, |selections| {
             #[cfg(feature = "record")]
             if self.deepen {
                 let calls = deepened(&loaded, selections)?;
@@ -34,8 +36,21 @@ impl Diagnose {
             }
             Ok(vec![diagnose::table(selections, &loaded.calls)])
         })?;
+        tables.iter_mut().for_each(|table| name_source(table, &self.analysed.sources));
         self.output.print(tables)?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Makes the commands of the evidence ready to be copied: the run or capture that was given stands for `RUN`.
+fn name_source(table: &mut Table, sources: &[PathBuf]) {
+    let is_plain = |path: &str| path.chars().all(|one| one.is_ascii_alphanumeric() || "/._-".contains(one));
+    let [source] = sources else { return };
+    let Some(source) = source.to_str().filter(|path| is_plain(path)) else { return };
+    for value in table.rows.iter_mut().flatten() {
+        if let Value::Text(text) = value {
+            *text = text.replace(" RUN`", &format!(" {source}`")).replace(" RUN --", &format!(" {source} --"));
+        }
     }
 }
 

@@ -13,6 +13,8 @@ pub(super) enum GainBasis {
     PhaseCpu,
     /// Waiting time of steps.
     Waiting,
+    /// Waiting time of a thread in a recording without steps.
+    PhaseWaiting,
     /// Time within system calls.
     SystemCalls,
     /// A share of the samples, whose costs are no times.
@@ -26,9 +28,15 @@ impl GainBasis {
             Self::StepCpu => "CPU per step",
             Self::PhaseCpu => "CPU of the phase",
             Self::Waiting => "waits of steps",
+            Self::PhaseWaiting => "waits of a thread",
             Self::SystemCalls => "time in system calls",
             Self::Share => "share of samples",
         }
+    }
+
+    /// Whether it is a gain per step, and not of a phase or of all samples.
+    pub fn is_per_step(self) -> bool {
+        matches!(self, Self::CriticalPath | Self::StepCpu | Self::Waiting)
     }
 }
 
@@ -56,6 +64,11 @@ impl Gain {
     /// A gain of waiting time per step, known exactly.
     pub fn of_waiting(ns: f64, whole_ns: f64) -> Self {
         Self::exact(ns, whole_ns, GainBasis::Waiting)
+    }
+
+    /// A gain of a thread's waiting time in a recording without steps, known exactly.
+    pub fn of_phase_waiting(ns: f64, whole_ns: f64) -> Self {
+        Self::exact(ns, whole_ns, GainBasis::PhaseWaiting)
     }
 
     /// A gain of time within system calls, known exactly.

@@ -317,7 +317,14 @@ fn of_scenario(scenario: &Scenario, captures: &[&Shown<'_, '_, '_>]) -> Vec<Find
         let gains: Vec<Gain> = shown.iter().filter_map(|(.., found)| found.gain).collect();
         let gain = mean_gain(&gains);
         let is_loading = scenario.phase == Some(Phase::Loading);
-        if gain.is_some_and(|gain| gain.share().value < LEAST_GAIN || (is_loading && gain.is_short())) {
+        // Of a recording without steps, loading is a small part; what is sure there counts as in loading.
+        let has_no_steps = captures.iter().all(|shown| shown.seen.loops.is_none());
+        let is_sure = shown.iter().all(|(.., found)| found.is_confirmed) && has_no_steps && !is_loading;
+        let is_small = |gain: Gain| match is_sure {
+            true => gain.is_short(),
+            false => gain.share().value < LEAST_GAIN || (is_loading && gain.is_short()),
+        };
+        if gain.is_some_and(is_small) {
             continue;
         }
         let share = |found: &Found| found.gain.map_or(0.0, |gain| gain.share().value);
@@ -387,6 +394,8 @@ fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
     kept
 }
 
+#[cfg(test)]
+mod hand_over_tests;
 #[cfg(test)]
 mod kind_tests;
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub(super) fn below(seen: &Seen<'_, '_>, names: &[&str]) -> Vec<bool> {
 pub(super) fn found(seen: &Seen<'_, '_>, at: &[bool], least: f64, does: &str) -> Option<Found> {
     let at_stack = |stack: StackId| at[stack.index()];
     let share = seen.share(seen.sum(at_stack));
-    if seen.is_loading() || seen.loops.is_none() || share < least || !seen.is_steady(at_stack) {
+    if seen.is_loading() || share < least || !seen.is_steady(at_stack) {
         return None;
     }
     let by_function = seen.by_function(|stack| seen.functions().attributed(stack).filter(|_| at_stack(stack)));
@@ -50,6 +50,6 @@ pub(super) fn found(seen: &Seen<'_, '_>, at: &[bool], least: f64, does: &str) ->
     let without = parts(at.iter().copied());
     let gain = seen.gain(&without);
     let found = Found::of_program(format!("{who} {does}"), Some(gain)).about(function).sure(Confidence::Fair);
-    let text = format!("CPython's functions for it take {} of the CPU time of steps.", percent(share));
+    let text = format!("CPython's functions for it take {} of the CPU time{}.", percent(share), seen.of_steps());
     Some(Found { without, ..found.because(text, "show --view hotspots --sort inclusive") })
 }

@@ -149,7 +149,7 @@ impl<'a> Recorded<'a> {
     }
 }
 
-const READS: [&str; 4] = ["read", "pread64", "readv", "preadv"];
+pub(super) const READS: [&str; 4] = ["read", "pread64", "readv", "preadv"];
 const WRITES: [&str; 4] = ["write", "pwrite64", "writev", "pwritev"];
 
 /// Calls that open a file.

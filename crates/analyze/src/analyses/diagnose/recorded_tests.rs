@@ -170,7 +170,7 @@ fn a_heap_that_grows_is_found_with_the_function_that_holds_it_and_a_full_cache_i
     };
     assert_eq!(
         told(&growing(100), &["kind", "finding", "confidence", "gain"]),
-        ["memory-grows-over-time | `sim::Log` holds more memory with every step | strong | -"]
+        ["memory-grows-over-time | `sim::Log` holds ever more memory | strong | -"]
     );
     assert_eq!(found(&growing(30)), [""; 0], "it grows at first only");
 }

@@ -1,6 +1,7 @@
 //! [`Seen`]: what the detectors look at, gathered once from a capture.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 
 use stepscope_model::{Capture, NoteValue, Phase, Sample, StackId, ThreadId, Wait};
@@ -91,6 +92,21 @@ impl<'s, 'a> Seen<'s, 'a> {
 
     pub fn is_loading(&self) -> bool {
         self.capture().info.phase == Some(Phase::Loading)
+    }
+
+    /// When work is done that is done all the time, for titles.
+    pub fn repeatedly(&self) -> &'static str {
+        if self.loops.is_some() { "in every step" } else { "all the time" }
+    }
+
+    /// After "all the work".
+    pub fn of_each_step(&self) -> &'static str {
+        if self.loops.is_some() { " of each step" } else { "" }
+    }
+
+    /// What a share of CPU time is a share of, after "of the CPU time".
+    pub fn of_steps(&self) -> &'static str {
+        if self.loops.is_some() { " of steps" } else { "" }
     }
 
     /// Whether costs are times, not cycles or numbers of samples.
@@ -209,11 +225,20 @@ impl<'s, 'a> Seen<'s, 'a> {
     }
 
     /// Whether these stacks were sampled all the time: in nearly all the parts of the recording that as many samples would
-    /// be in if they came at random. Few samples show nothing.
+    /// be in if they came at random. Few samples show nothing. Without steps a program may load first, so that the time counts
+    /// from the first of the samples on; it has to be the larger part of the recording.
     pub fn is_steady(&self, at: impl Fn(StackId) -> bool) -> bool {
         let span = match &self.loops {
-            Some(loops) => loops.main().span.clone(),
-            None => self.selection.window().unwrap_or(0..0),
+            Some(_) => self.span(),
+            None => {
+                let window = self.span();
+                let flagged = self.selection.samples().filter(|sample| sample.stack.is_some_and(&at));
+                let start = flagged.filter_map(|sample| sample.time_ns).min().unwrap_or(window.start);
+                if (start - window.start) * 2 > window.end - window.start {
+                    return false;
+                }
+                start..window.end
+            }
         };
         let length = (span.end - span.start).max(1);
         let (mut met, mut samples) = ([false; PARTS], 0_u32);
@@ -237,6 +262,14 @@ impl<'s, 'a> Seen<'s, 'a> {
     ) -> impl Iterator<Item = (FunctionId, Amount)> {
         let large = self.by_owner(counts).into_iter().filter(move |(_, amount)| self.share(*amount) >= least);
         large.filter(move |(owner, _)| self.is_loading() || self.is_steady(self.is_at(*owner, counts)))
+    }
+
+    /// The time of the steps, or the recorded time without steps.
+    pub fn span(&self) -> Range<u64> {
+        match &self.loops {
+            Some(loops) => loops.main().span.clone(),
+            None => self.selection.window().unwrap_or(0..0),
+        }
     }
 
     /// Takes the counts of calls of this capture's functions, if it has steps and CPU time.

@@ -1,6 +1,7 @@
 //! [`step_waits`]: where the loop's thread waits within steps, for kinds of findings about waits of one class.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -42,20 +43,62 @@ pub(super) fn step_waits(
     counts: impl Fn(ThreadId, &Wait) -> bool,
 ) -> Vec<StepWait> {
     let (Some(loops), Some((count, _))) = (&seen.loops, seen.steps()) else { return Vec::new() };
-    let (whole, steps) = (seen.whole_ns(), loops.main());
+    let steps = loops.main();
+    let within = |blocked: Range<u64>| (steps.time_within(&blocked), steps.at(blocked.start));
+    of_threads(seen, class, (&seen.loop_threads(), count, seen.whole_ns()), counts, within)
+}
+
+/// Without steps: waits of a class of each thread, that take 5 % of the time in which it runs or is blocked. It has to run for as
+/// long.
+pub(super) fn thread_waits(seen: &Seen<'_, '_>, class: WaitClass) -> Vec<StepWait> {
+    let span = seen.span();
+    let length = (span.end - span.start).max(1) as f64;
+    // Time in which other programs have the CPU does not count.
+    let of_thread = |thread: ThreadId| {
+        let spent = seen.off_cpu.spent(thread, span.clone())?;
+        let able = (spent.running + spent.blocked) as f64;
+        (100.0 * spent.running as f64 >= LEAST * able && 100.0 * able >= LEAST * length).then_some((thread, able))
+    };
+    let threads = seen.selection.threads().filter_map(|(thread, _)| of_thread(thread));
+    let within = |blocked: Range<u64>| (blocked.end.min(span.end).saturating_sub(blocked.start.max(span.start)), None);
+    let mut waits: Vec<StepWait> = Vec::new();
+    for (thread, able) in threads {
+        let mut own = of_threads(seen, class, (&[thread], 1, able), |_, _| true, within);
+        own.iter_mut().for_each(|wait| wait.gain = Gain::of_phase_waiting(wait.ns, able));
+        waits.extend(own);
+    }
+    waits.sort_by(|a, b| b.ns.total_cmp(&a.ns));
+    // One function of several threads is one finding.
+    let mut functions = FxHashSet::default();
+    waits.retain(|wait| functions.insert(wait.function));
+    waits
+}
+
+/// The waits of threads, in a number of steps of a length. `within` has the part of a wait that counts, and its step.
+fn of_threads(
+    seen: &Seen<'_, '_>,
+    class: WaitClass,
+    (threads, count, whole): (&[ThreadId], usize, f64),
+    counts: impl Fn(ThreadId, &Wait) -> bool,
+    within: impl Fn(Range<u64>) -> (u64, Option<usize>),
+) -> Vec<StepWait> {
     let mut classes = Classes::new(seen.capture(), seen.functions());
     let mut sums: FxHashMap<FunctionId, Sum> = FxHashMap::default();
     let of_thread = |thread| seen.waits(thread).map(move |wait| (thread, wait));
-    for (thread, wait) in seen.loop_threads().into_iter().flat_map(of_thread) {
+    for (thread, wait) in threads.iter().copied().flat_map(of_thread) {
         let Some(stack) = wait.stack.filter(|stack| classes.of(*stack) == class) else { continue };
         if !counts(thread, &wait) {
             continue;
         }
         let Some(function) = seen.functions().attributed(stack) else { continue };
-        let ns = steps.time_within(&(wait.start_ns..wait.start_ns + blocked_ns(&wait)));
+        let (ns, step) = within(wait.start_ns..wait.start_ns + blocked_ns(&wait));
+        // While the thread that ends it waits for a CPU, the wait is for that CPU.
+        let end = wait.start_ns + blocked_ns(&wait);
+        let spent = wait.waker.and_then(|waker| seen.off_cpu.spent(waker, wait.start_ns..end));
+        let ns = ns.saturating_sub(spent.map_or(0, |spent| spent.runnable));
         let sum = sums.entry(function).or_default();
         sum.ns += ns;
-        sum.steps.extend(steps.at(wait.start_ns).filter(|_| ns > 0));
+        sum.steps.extend(step.filter(|_| ns > 0));
         if let Some(other) = wait.waker_stack.and_then(|stack| seen.functions().attributed(stack)) {
             *sum.ended_by.entry(other).or_default() += ns;
         }

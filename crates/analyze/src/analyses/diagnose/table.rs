@@ -99,10 +99,10 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
     Columns::<Row<'a>>::new()
         .with(Column::count("number", "", "Place by gain.").labelled("#").essential(), |(index, _)| (index + 1).into())
         .prose("finding", "What happens.", |(_, one)| one.found.title.as_str().into())
-        .duration(
-            "gain",
-            "Time that a change would gain: per step, or of the phase where it has no steps.",
-            |(_, one)| one.gain.and_then(|gain| Some(gain.known_time()?.value)),
+        .with(
+            Column::duration("gain", "Time that a change would gain: per step, or of the phase where it has no steps.")
+                .labelled(gain_label(all)),
+            |(_, one)| one.gain.and_then(|gain| Some(gain.known_time()?.value)).into(),
         )
         .duration("gain_low", "Lower bound of its 95 % confidence interval.", |(_, one)| {
             one.gain.and_then(|gain| Some(gain.known_time()?.low))
@@ -115,7 +115,7 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
                 "gain_share",
                 "The gain in percent of the step or phase, without waits for CPUs that other programs had.",
             )
-            .labelled("share")
+            .labelled(share_label(all))
             .essential(),
             |(_, one)| one.gain.map(|gain| gain.share().value).into(),
         )
@@ -160,11 +160,11 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
         .text("captures", "How many captures of the scenario show it.", |(_, one)| {
             format!("{} of {}", one.captures.0, one.captures.1).into()
         })
+        .with(Column::prose("advice", "What to do.").labelled("to do").below(), |(_, one)| one.kind.advice().into())
         .with(
             Column::prose("why", "The evidence: a sentence and the command that shows it a line.").below(),
             |(_, one)| evidence(&one.found.evidence).into(),
         )
-        .with(Column::prose("advice", "What to do.").labelled("to do").below(), |(_, one)| one.kind.advice().into())
         .with(
             Column::prose("confirm", "What would confirm it; missing if it was recorded, and does.")
                 .labelled("to confirm")
@@ -173,6 +173,28 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
         )
         .essential("finding gain scenario")
         .detail("gain_low gain_high gain_at_2x function module kind also_in within how captures")
+}
+
+/// Whether all known gains are per step, or none is. Of tables with both, the columns say what they are.
+fn is_per_step(all: &[Finding]) -> Option<bool> {
+    let mut each = all.iter().filter_map(|one| one.gain).map(|gain| gain.basis.is_per_step());
+    let first = each.next()?;
+    each.all(|other| other == first).then_some(first)
+}
+
+fn gain_label(all: &[Finding]) -> &'static str {
+    match is_per_step(all) {
+        Some(true) => "gain per step",
+        _ => "gain",
+    }
+}
+
+fn share_label(all: &[Finding]) -> &'static str {
+    match is_per_step(all) {
+        Some(true) => "of the step",
+        Some(false) => "of the time",
+        None => "share",
+    }
 }
 
 /// Each piece of evidence on a line, with the command that shows it.

@@ -199,6 +199,9 @@ fn a_worker_that_is_late_for_want_of_a_cpu_is_not_told_from_one_with_more_work()
             }
         }
         let mut drawing = drawing(&["a", "b", "late"], &text);
+        for thread in drawing.capture.threads.iter_mut() {
+            thread.cpu_ns = Some(STEPS * 400_000);
+        }
         for step in 0..STEPS {
             let (start, end) = (step * STEP_NS, step * STEP_NS + 700_000);
             drawing = woken(drawing, "late", start..end - work_ns, 600_000 - work_ns, "main").on(cpus - 1);

@@ -64,7 +64,7 @@ impl Kind for Allocations {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() || seen.loops.is_none() {
+        if seen.is_loading() {
             return Vec::new();
         }
         let mut found = Vec::new();
@@ -122,7 +122,7 @@ fn with_heap(seen: &Seen<'_, '_>, found: Found, function: FunctionId, at: &dyn F
     let name = seen.name(function);
     let title = match made.mean_bytes() <= KEY_BYTES && seen.share(looks_up) >= LEAST_OF_TEMPORARY {
         true => format!("`{name}` makes a temporary for each look-up"),
-        false => format!("`{name}` makes many temporary allocations in every step"),
+        false => format!("`{name}` makes many temporary allocations {}", seen.repeatedly()),
     };
     Some(Found { title, ..found })
 }
@@ -180,8 +180,8 @@ fn of_function(seen: &Seen<'_, '_>, function: FunctionId, amount: Amount, at: &d
     let name = seen.name(function);
     let title = match () {
         () if is_for_look_ups(seen, function, amount) => format!("`{name}` makes a temporary for each look-up"),
-        () if growth.weight * 3 > amount.weight => format!("`{name}` builds a container in every step"),
-        () => format!("`{name}` allocates memory in every step"),
+        () if growth.weight * 3 > amount.weight => format!("`{name}` builds a container {}", seen.repeatedly()),
+        () => format!("`{name}` allocates memory {}", seen.repeatedly()),
     };
     let share = seen.share(amount);
     let confidence = if share >= MUCH { Confidence::Strong } else { Confidence::Fair };

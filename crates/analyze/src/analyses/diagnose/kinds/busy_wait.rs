@@ -16,8 +16,8 @@ use crate::query::steps::Steps;
 /// Most of its life that such a thread is blocked.
 const BLOCKED: f64 = 0.02;
 
-/// Least of its life that it runs.
-const RUNNING: f64 = 0.2;
+/// Least of its life that it runs. On a busy machine it waits for a CPU most of the time.
+const RUNNING: f64 = 0.05;
 
 /// The longest loop that only waits, in bytes of code.
 const LOOP_BYTES: u64 = 32;

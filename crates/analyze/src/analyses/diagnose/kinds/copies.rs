@@ -6,11 +6,12 @@
 
 use stepscope_model::StackId;
 
+use crate::Function;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
-use crate::query::qualified_name::own_name;
+use crate::query::qualified_name::{own_name, python_function};
 use crate::query::work::Work;
 
 /// Least share of CPU time.
@@ -39,7 +40,7 @@ impl Kind for Copies {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() || seen.loops.is_none() {
+        if seen.is_loading() {
             return Vec::new();
         }
         let last = |name: &str| own_name(name).rsplit("::").next().unwrap_or_default().to_owned();
@@ -51,12 +52,14 @@ impl Kind for Copies {
             let index = stack.index();
             seen.work[index] == Work::Copy && makes[index] && !grows[index]
         };
-        let user = |stack: StackId| copies(stack).then(|| user_of(seen, stack)).flatten();
+        let in_python = seen.paths_through(copies_in_python);
+        let is_copy = |stack: StackId| copies(stack) || in_python[stack.index()];
+        let user = |stack: StackId| is_copy(stack).then(|| user_of(seen, stack)).flatten();
         let large = seen.by_function(user).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         large
             .filter(|(owner, _)| seen.is_steady(|stack| user(stack) == Some(*owner)))
             .map(|(owner, amount)| {
-                let title = format!("`{}` copies a container in every step", seen.name(owner));
+                let title = format!("`{}` copies a container {}", seen.name(owner), seen.repeatedly());
                 let stacks = (0..makes.len()).map(StackId::from_index);
                 let without = parts(stacks.map(|stack| user(stack) == Some(owner)));
                 Found::of(seen, owner, title, without).sure(Confidence::Fair).because(
@@ -69,6 +72,14 @@ impl Kind for Copies {
             })
             .collect()
     }
+}
+
+/// Whether a function of Python's `copy` or of NumPy makes a copy of what it gets.
+fn copies_in_python(function: &Function) -> bool {
+    const OF_NUMPY: [&str; 4] = ["array_concatenate", "PyArray_Concatenate", "PyArray_NewCopy", "array_deepcopy"];
+    let by_module = python_function(&function.name).is_some_and(|(_, file)| file.ends_with("/copy.py"));
+    let own = own_name(&function.name);
+    by_module || (function.module.contains("_multiarray_umath") && OF_NUMPY.iter().any(|start| own.starts_with(start)))
 }
 
 /// The nearest owned function that is no constructor.

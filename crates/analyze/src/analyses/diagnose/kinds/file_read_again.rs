@@ -1,8 +1,8 @@
 //! The same file is read several times, or by each of several processes.
 //!
 //! Evidence: recorded system calls open the same file more than once and read it, and write nothing to it. The gain is the
-//! time of all reads but one. Look-alikes: a file that another program changes; two parts of a large file. What is made
-//! of the content, such as parsing it, is no part of the gain.
+//! time of all reads but one; what is made of the content, such as parsing it, is part of it only if the function that reads does
+//! nothing else. Look-alikes: a file that another program changes; two parts of a large file.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found};
 use crate::analyses::diagnose::gain::Gain;
-use crate::analyses::diagnose::recorded::{FileUse, Recorded};
+use crate::analyses::diagnose::recorded::{FileUse, READS, Recorded};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use stepscope_model::NoteValue;
@@ -38,7 +38,8 @@ impl Kind for FileReadAgain {
         let readers = readers(seen);
         let mut by_owner: BTreeMap<Option<FunctionId>, Vec<FileUse<'_>>> = BTreeMap::new();
         for file in Recorded::files(seen.selection, seen.recorded.calls(|_| true)) {
-            let is_plain = !["/proc/", "/sys/", "/dev/"].iter().any(|start| file.path.starts_with(start));
+            let is_device = ["/proc/", "/sys/", "/dev/"].iter().any(|start| file.path.starts_with(start));
+            let is_plain = !is_device || file.path.starts_with("/dev/shm/");
             let is_read = file.writes == 0 && file.reads > 0 && file.bytes >= LEAST_BYTES * file.opens;
             if is_plain && is_read && file.opens >= 2 && file.path.starts_with('/') {
                 by_owner.entry(readers.get(&*file.path).copied().flatten()).or_default().push(file);
@@ -78,5 +79,30 @@ fn found(seen: &Seen<'_, '_>, owner: Option<FunctionId>, files: &[FileUse<'_>]) 
     );
     let gain = Gain::of_calls(again_ns * seen.recorded.per_step(1), seen.whole_ns());
     let found = Found::of_program(what, Some(gain)).about(owner).sure(Confidence::Fair);
-    found.because(told, "show --view syscalls")
+    let found = found.because(told, "show --view syscalls");
+    match owner.filter(|owner| is_for_reading(seen, *owner, files)) {
+        Some(owner) => with_content(seen, owner, 1.0 - 1.0 / most.opens as f64, found),
+        None => found,
+    }
+}
+
+/// Least part of the bytes that a function reads that are of the files that it reads again.
+const MOSTLY: f64 = 0.9;
+
+/// Whether a function is there for reading these files: it reads little else, and does not run all the time.
+fn is_for_reading(seen: &Seen<'_, '_>, owner: FunctionId, files: &[FileUse<'_>]) -> bool {
+    let rows = seen.recorded.calls(|stack| seen.functions().attributed(stack) == Some(owner));
+    let all: u64 = rows.filter(|row| READS.contains(&&*row.call)).map(|row| row.bytes).sum();
+    let of_files: u64 = files.iter().map(|file| file.bytes).sum();
+    of_files as f64 >= MOSTLY * all as f64 && !seen.is_steady(seen.is_at(owner, |_| true))
+}
+
+/// The finding with what the function makes of the content, if that takes more time than the calls.
+fn with_content(seen: &Seen<'_, '_>, owner: FunctionId, again: f64, found: Found) -> Found {
+    let without: Vec<f32> = seen.without(owner, |_| true).into_iter().map(|part| part * again as f32).collect();
+    let gain = seen.gain(&without);
+    match found.gain.is_none_or(|calls| calls.time.value < gain.time.value) {
+        true => Found { gain: Some(gain), without, ..found },
+        false => found,
+    }
 }

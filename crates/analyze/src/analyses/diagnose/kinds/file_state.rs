@@ -27,12 +27,12 @@ impl Kind for FileState {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() || seen.loops.is_none() {
+        if seen.is_loading() {
             return Vec::new();
         }
         let asks = |work: Work| work == Work::FileState;
         let found = seen.lasting(LEAST, asks).map(|(owner, amount)| {
-            let title = format!("`{}` asks for the state of files in every step", seen.name(owner));
+            let title = format!("`{}` asks for the state of files {}", seen.name(owner), seen.repeatedly());
             let text =
                 format!("System calls for it take {} of the CPU time, all the time.", percent(seen.share(amount)));
             let found = Found::of(seen, owner, title, seen.without(owner, asks)).sure(Confidence::Fair);

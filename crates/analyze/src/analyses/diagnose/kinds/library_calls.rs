@@ -36,7 +36,7 @@ pub(super) struct LibraryCalls {
 /// A sequence is sorted again in every step. Looks alike: data that is new in every step.
 pub(super) static SORT: LibraryCalls = LibraryCalls {
     name: "sort-each-step",
-    does: "sorts in every step",
+    does: "sorts",
     subject: "Sorting takes",
     advice: "Keep it sorted and insert in place, use a heap (`std::priority_queue`), or select without sorting (`std::nth_element`).",
     confirm: "Count what changes its place from step to step.",
@@ -70,7 +70,7 @@ pub(super) static SORT: LibraryCalls = LibraryCalls {
 /// Exceptions are part of the usual way. Looks alike: errors that are real.
 pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
     name: "exceptions-each-step",
-    does: "throws exceptions in every step",
+    does: "throws exceptions",
     subject: "Throwing and catching take",
     advice: "Return what is missing as a value (`std::optional`, a pointer, a code), and ask before you look it up.",
     confirm: "Count them: `perf trace` or a breakpoint on `__cxa_throw`.",
@@ -92,7 +92,7 @@ pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
 /// Types are asked for at run time. Looks alike: nothing; the cost is that of the casts.
 pub(super) static CASTS: LibraryCalls = LibraryCalls {
     name: "dynamic-casts-each-step",
-    does: "casts dynamically in every step",
+    does: "casts dynamically",
     subject: "`dynamic_cast` takes",
     advice: "Keep the objects of each type apart, ask a virtual function or a number for the type, or cast once and keep the pointer.",
     confirm: "Count the casts of one step: `diagnose --deepen` counts the calls of the function.",
@@ -131,7 +131,7 @@ pub(super) static CLOCKS: LibraryCalls = LibraryCalls {
 /// A regular expression is compiled for each use. Looks alike: patterns that come from outside.
 pub(super) static PATTERNS: LibraryCalls = LibraryCalls {
     name: "pattern-compiled-each-step",
-    does: "compiles a regular expression in every step",
+    does: "compiles a regular expression",
     subject: "Compiling and releasing it take",
     advice: "Compile it once and keep it: a member, a constant, a `static`; or compare texts without a pattern.",
     confirm: "Count the compilations of one step: `diagnose --deepen` counts the calls of the function.",
@@ -163,7 +163,7 @@ pub(super) static PATTERNS: LibraryCalls = LibraryCalls {
 /// A random generator is made for each use. Looks alike: streams that have to be independent.
 pub(super) static GENERATORS: LibraryCalls = LibraryCalls {
     name: "generator-seeded-each-step",
-    does: "seeds a random generator in every step",
+    does: "seeds a random generator",
     subject: "Seeding takes",
     advice: "Keep one generator for each thread. If each item needs its own stream, use one with a small state.",
     confirm: "Count the seeds of one step: `diagnose --deepen` counts the calls of the function.",
@@ -187,6 +187,59 @@ pub(super) static GENERATORS: LibraryCalls = LibraryCalls {
     effects: &[],
 };
 
+/// Text such as XML, JSON or YAML is parsed for each use. Looks alike: messages from outside.
+pub(super) static PARSERS: LibraryCalls = LibraryCalls {
+    name: "parsed-each-step",
+    does: "parses XML, JSON or YAML",
+    subject: "Parsing and what it builds take",
+    advice: "Parse it once, keep what comes of it, and copy or reset that.",
+    confirm: "Count the texts and how many differ: the same text again and again confirms it.",
+    least: 5.0,
+    least_ns: 0.0,
+    functions: &[
+        "tinyxml2::XMLDocument::Parse",
+        "tinyxml2::XMLDocument::LoadFile",
+        "TiXmlDocument::Parse",
+        "TiXmlDocument::LoadFile",
+        "pugi::xml_document::load",
+        "rapidxml::xml_document",
+        "xmlParse",
+        "xmlReadMemory",
+        "xmlReadFile",
+        "xmlReadDoc",
+        "xmlCtxtRead",
+        "XML_Parse",
+        "YAML::Load",
+        "YAML::Parser",
+        "yaml_parser_load",
+        "rapidjson::GenericDocument::Parse",
+        "rapidjson::GenericReader::Parse",
+        "nlohmann::json_abi_v3_11_2::detail::parser",
+        "nlohmann::json_abi_v3_11_3::detail::parser",
+        "nlohmann::json_abi_v3_12_0::detail::parser",
+        "nlohmann::detail::parser",
+        "nlohmann::basic_json::parse",
+        "simdjson::",
+        "Json::Reader",
+        "Json::CharReader",
+        "serde_json::de::",
+        "serde_json::from_",
+        "serde_yaml::from_",
+        "toml::from_str",
+        "quick_xml::",
+        "roxmltree::",
+        "mj_loadXML",
+        "mj_parseXML",
+        "mj_compile",
+        "urdf::parse",
+        "sdf::readFile",
+        "sdf::readString",
+        "sdf::Root::Load",
+    ],
+    of_python: &["pyexpat_xmlparser_Parse"],
+    effects: &["values-through-text", "allocations-each-step", "text-compared-each-step", "text-keys-each-step"],
+};
+
 impl Kind for LibraryCalls {
     fn name(&self) -> &'static str {
         self.name
@@ -205,24 +258,27 @@ impl Kind for LibraryCalls {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let Some((steps, _)) = seen.steps().filter(|_| !seen.is_loading()) else { return Vec::new() };
+        if seen.is_loading() {
+            return Vec::new();
+        }
+        let steps = seen.steps().map(|(steps, _)| steps as f64);
         let callers = self.callers(seen);
         let large = seen.by_function(|stack| callers[stack.index()]).into_iter().filter(|(_, amount)| {
-            let ns = amount.weight as f64 / steps as f64;
-            seen.share(*amount) >= self.least && (ns >= self.least_ns || !seen.is_timed())
+            let is_long = |steps: f64| amount.weight as f64 / steps >= self.least_ns || !seen.is_timed();
+            seen.share(*amount) >= self.least && steps.is_none_or(is_long)
         });
         let is_at = |caller: FunctionId| {
             let callers = &callers;
             move |stack: StackId| callers[stack.index()] == Some(caller)
         };
         let lasting = large.filter(|(caller, _)| seen.is_steady(is_at(*caller)));
-        let in_python = python::found(seen, &python::below(seen, self.of_python), self.least, self.does);
+        let in_python = python::found(seen, &python::below(seen, self.of_python), self.least, &self.does(seen));
         lasting
             .map(|(caller, amount)| {
-                let title = format!("`{}` {}", seen.name(caller), self.does);
+                let title = format!("`{}` {}", seen.name(caller), self.does(seen));
                 let without = parts(callers.iter().map(|one| *one == Some(caller)));
                 Found::of(seen, caller, title, without).sure(Confidence::Fair).because(
-                    format!("{} {} of the CPU time of steps.", self.subject, percent(seen.share(amount))),
+                    format!("{} {} of the CPU time{}.", self.subject, percent(seen.share(amount)), seen.of_steps()),
                     explain(seen, caller),
                 )
             })
@@ -232,6 +288,14 @@ impl Kind for LibraryCalls {
 }
 
 impl LibraryCalls {
+    /// What the owned function does, and when.
+    fn does(&self, seen: &Seen<'_, '_>) -> String {
+        match self.does {
+            often if often.ends_with("again") => often.to_owned(),
+            does => format!("{does} {}", seen.repeatedly()),
+        }
+    }
+
     /// Of each node below such a function the owned function that calls it. An owned comparison within is part of the sort.
     fn callers(&self, seen: &Seen<'_, '_>) -> Vec<Option<FunctionId>> {
         let (capture, functions) = (seen.capture(), seen.functions());

@@ -37,6 +37,10 @@ impl Kind for ListSearch {
         "Record several sizes with `stepscope sweep`: a cost that grows with the square of the size confirms it."
     }
 
+    fn effects(&self) -> &'static [&'static str] {
+        &["text-compared-each-step"]
+    }
+
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let owners = seen.by_owner(|work| is_search(work) || is_loop(work)).into_iter();
         let in_python = python::found(seen, &python::below(seen, &OF_PYTHON), LEAST, "searches a list from its start");

@@ -1,12 +1,13 @@
 //! Steps wait for a lock that another thread holds.
 //!
-//! Evidence: blocked time of the loop's thread in locks, with the place and the thread that ended the wait. Look-alikes:
+//! Evidence: blocked time of the loop's thread in locks, with the place and the thread that ended the wait; without steps that of
+//! any thread that works. Look-alikes:
 //! a condition variable, which waits for work; those have a class of their own.
 
 use crate::analyses::diagnose::Kind;
-use crate::analyses::diagnose::finding::{Confidence, Found, ns};
+use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
 use crate::analyses::diagnose::seen::Seen;
-use crate::analyses::diagnose::step_waits::step_waits;
+use crate::analyses::diagnose::step_waits::{StepWait, step_waits, thread_waits};
 use crate::query::wait_class::WaitClass;
 
 pub(super) struct LockWait;
@@ -25,7 +26,12 @@ impl Kind for LockWait {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let found = step_waits(seen, WaitClass::Lock, |_, _| true).into_iter().map(|wait| {
+        let waits = match () {
+            () if seen.is_loading() => return Vec::new(),
+            () if seen.loops.is_some() => step_waits(seen, WaitClass::Lock, |_, _| true),
+            () => thread_waits(seen, WaitClass::Lock),
+        };
+        let found = waits.into_iter().map(|wait| {
             let title = match wait.ended_by {
                 Some(holder) => {
                     format!("`{}` waits for a lock that `{}` holds", seen.name(wait.function), seen.name(holder))
@@ -35,8 +41,16 @@ impl Kind for LockWait {
             Found::of_program(title, Some(wait.gain))
                 .about(Some(wait.function))
                 .sure(Confidence::Strong)
-                .because(format!("The loop's thread is blocked there for {} a step.", ns(wait.ns)), "show --view wall")
+                .because(told(seen, &wait), "show --view wall")
         });
         found.collect()
+    }
+}
+
+/// How long it waits.
+fn told(seen: &Seen<'_, '_>, wait: &StepWait) -> String {
+    match seen.loops {
+        Some(_) => format!("The loop's thread is blocked there for {} a step.", ns(wait.ns)),
+        None => format!("Its thread is blocked there for {} of the time.", percent(wait.gain.share().value)),
     }
 }

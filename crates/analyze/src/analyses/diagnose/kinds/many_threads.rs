@@ -18,6 +18,9 @@ const FEWEST: usize = 16;
 /// Most CPU time of one, as a part of the recorded time.
 const LITTLE: f64 = 0.02;
 
+/// Least gain in percent of all CPU time: a pool that is larger than the machine costs little.
+const LEAST: f64 = 10.0;
+
 /// Least switches of each thread per second.
 const WAKES: f64 = 5.0;
 
@@ -77,6 +80,9 @@ impl Kind for ManyThreads {
                 without[stack.index()] = 1.0;
             }
             let gain = seen.gain_of_samples(seen.selection.samples().filter(|sample| goes(sample).is_some()));
+            if gain.share().value < LEAST {
+                continue;
+            }
             let title =
                 format!("{} threads run `{}`; each does little and wakes often", threads.len(), seen.name(function));
             let mut one = Found::of_program(title, Some(gain)).about(Some(function)).sure(Confidence::Strong).because(

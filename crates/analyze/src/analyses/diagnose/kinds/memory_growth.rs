@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use stepscope_model::{NoteValue, ProcessId, StackId, ThreadId};
-use stepscope_stats::trend::theil_sen;
+use stepscope_stats::trend;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
@@ -18,6 +18,12 @@ use crate::query::functions::FunctionId;
 
 /// Parts of the time.
 const PARTS: usize = 20;
+
+/// Without steps, a shorter recording may be of loading.
+const LOADED_NS: u64 = 60_000_000_000;
+
+/// Fewest points of half of the time: a recording of four seconds has eight readings.
+const FEWEST_POINTS: usize = 3;
 
 /// Least growth: of heap bytes and of resident memory, and in percent.
 const LEAST_BYTES: [f64; 2] = [65_536.0, 16_777_216.0];
@@ -49,13 +55,24 @@ impl Kind for MemoryGrowth {
         "Record the heap (`record --with heap`) for longer: the function whose live bytes grow on."
     }
 
+    fn effects(&self) -> &'static [&'static str] {
+        &["allocations-each-step"]
+    }
+
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() || seen.loops.is_none() {
+        if seen.is_loading() {
             return Vec::new();
         }
         let [least_heap, least_resident] = LEAST_BYTES;
+        let span = seen.span();
+        // A program that is still loading grows, too.
+        let may_load = seen.loops.is_none() && span.end - span.start < LOADED_NS;
         match seen.recorded.has_heap() {
-            true => growth(seen, "heap_live_bytes", least_heap).map(|growth| of_heap(seen, &growth)),
+            true => growth(seen, "heap_live_bytes", least_heap).map(|growth| {
+                let found = of_heap(seen, &growth);
+                if may_load { found.sure(Confidence::Weak) } else { found }
+            }),
+            false if may_load => None,
             false => growth(seen, "rss_bytes", least_resident).map(|growth| {
                 Found::of_program("Resident memory grows while it runs".to_owned(), None)
                     .sure(Confidence::Weak)
@@ -85,7 +102,7 @@ fn of_heap(seen: &Seen<'_, '_>, growth: &Growth) -> Found {
         return found.because(told, "show --view heap-time");
     };
     let share = percent(100.0 * bytes as f64 / all.max(1) as f64);
-    let title = format!("`{}` holds more memory with every step", seen.name(owner));
+    let title = format!("`{}` holds ever more memory", seen.name(owner));
     Found::of_program(title, None)
         .about(Some(owner))
         .because(told, "show --view heap-time")
@@ -94,7 +111,7 @@ fn of_heap(seen: &Seen<'_, '_>, growth: &Growth) -> Found {
 
 /// The trend of a quantity of all processes in the steps; `None` if it does not grow.
 fn growth(seen: &Seen<'_, '_>, quantity: &str, least_bytes: f64) -> Option<Growth> {
-    let span = seen.loops.as_ref()?.main().span.clone();
+    let span = seen.span();
     let length = span.end.checked_sub(span.start).filter(|length| *length > 0)?;
     let mut least: BTreeMap<ProcessId, [Option<i64>; PARTS]> = BTreeMap::new();
     for reading in &seen.capture().counters {
@@ -112,25 +129,28 @@ fn growth(seen: &Seen<'_, '_>, quantity: &str, least_bytes: f64) -> Option<Growt
         Some((part as f64 * part_s, values.iter().sum::<i64>() as f64))
     };
     let points: Vec<(f64, f64)> = (0..PARTS).filter_map(sum).collect();
-    if points.len() < PARTS / 2 {
-        return None;
-    }
-    let slope = |points: &[(f64, f64)]| theil_sen(points, 0.95).filter(|slope| slope.low > 0.0);
-    let (all, late) = slope(&points).zip(slope(&points[points.len() / 2..]))?;
-    if late.value < all.value * STILL {
+    let all = slope(&points)?;
+    if slope(&points[points.len() / 2..])? < all * STILL {
         return None;
     }
     let (first, last) = (points[0].1, points[points.len() - 1].1);
     let is_large = last - first >= least_bytes && (last - first) * 100.0 >= first * LEAST_PERCENT;
-    is_large.then_some(Growth { first, last, bytes_per_s: all.value })
+    is_large.then_some(Growth { first, last, bytes_per_s: all })
+}
+
+/// The slope of points that rise. Few points have to rise from each one to the next.
+fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    if points.len() >= trend::MIN_POINTS {
+        return trend::theil_sen(points, 0.95).filter(|slope| slope.low > 0.0).map(|slope| slope.value);
+    }
+    let (first, last) = points.first().zip(points.last()).filter(|_| points.len() >= FEWEST_POINTS)?;
+    points.is_sorted_by(|a, b| a.1 < b.1).then(|| (last.1 - first.1) / (last.0 - first.0))
 }
 
 /// By how much the live bytes of each function grew from the first half of the steps to the end.
 fn holders(seen: &Seen<'_, '_>) -> BTreeMap<Option<FunctionId>, i64> {
-    let middle = seen.loops.as_ref().map_or(0, |loops| {
-        let span = &loops.main().span;
-        span.start + (span.end - span.start) / 2
-    });
+    let span = seen.span();
+    let middle = span.start + (span.end - span.start) / 2;
     type Place = (ProcessId, Option<ThreadId>, Option<StackId>);
     let mut live: FxHashMap<Place, [i64; 2]> = FxHashMap::default();
     for row in &seen.capture().allocations {

@@ -34,6 +34,7 @@ mod reference_counts;
 mod run_queue;
 mod sleep_within;
 mod small_messages;
+mod small_pieces;
 mod small_writes;
 mod stalls;
 mod superlinear;
@@ -43,6 +44,7 @@ mod text_look_up;
 mod threads_each_step;
 mod unoptimised;
 mod wait_set;
+mod woken_in_vain;
 
 use super::Kind;
 
@@ -55,6 +57,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &failed_look_ups::FailedLookUps,
     &allocations::Allocations,
     &decoding::Decoding,
+    &decoding::Encoding,
     &text_conversion::TextConversion,
     &list_search::ListSearch,
     &text_look_up::TextLookUp,
@@ -66,6 +69,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &library_calls::CLOCKS,
     &library_calls::PATTERNS,
     &library_calls::GENERATORS,
+    &library_calls::PARSERS,
     &reference_counts::ReferenceCounts,
     &file_state::FileState,
     &query_per_item::QueryPerItem,
@@ -83,6 +87,8 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &one_thread::OneThread,
     &threads_each_step::ThreadsEachStep,
     &many_threads::ManyThreads,
+    &woken_in_vain::WokenInVain,
+    &small_pieces::SmallPieces,
     &busy_wait::BusyWait,
     &polling::Polling,
     &wait_set::WaitSet,

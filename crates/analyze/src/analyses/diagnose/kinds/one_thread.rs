@@ -6,6 +6,7 @@
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
 use crate::analyses::diagnose::seen::Seen;
+use stepscope_model::ThreadId;
 
 /// Least share of the steps' time in which the thread runs.
 const BUSY: f64 = 0.9;
@@ -29,27 +30,35 @@ impl Kind for OneThread {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let Some(loops) = &seen.loops else { return Vec::new() };
-        let (steps, threads) = (loops.main(), seen.loop_threads());
+        let (span, threads) = (seen.span(), seen.loop_threads());
         let cores = seen.capture().info.machine.as_ref().map_or(1, |machine| machine.cores);
-        let [thread] = threads[..] else { return Vec::new() };
+        let cpu = seen.selection.cpu_times();
+        let busiest = || (0..cpu.len()).max_by_key(|&index| cpu[index]).map(ThreadId::from_index);
+        let thread = match threads[..] {
+            [thread] => thread,
+            [] if !seen.is_loading() => match busiest() {
+                Some(thread) => thread,
+                None => return Vec::new(),
+            },
+            _ => return Vec::new(),
+        };
         if cores < 2 {
             return Vec::new();
         }
-        let length = (steps.span.end - steps.span.start).max(1);
-        let Some(spent) = seen.off_cpu.spent(thread, steps.span.clone()) else { return Vec::new() };
-        let cpu = seen.selection.cpu_times();
+        let length = (span.end - span.start).max(1);
+        let Some(spent) = seen.off_cpu.spent(thread, span) else { return Vec::new() };
         let own = cpu[thread.index()].unwrap_or(0);
         let others: u64 = cpu.iter().flatten().sum::<u64>().saturating_sub(own);
-        let running = spent.running as f64 / length as f64;
+        // Time in which other programs have the CPU does not count.
+        let running = spent.running as f64 / length.saturating_sub(spent.runnable).max(1) as f64;
         if running < BUSY || own == 0 || others as f64 / own as f64 > OTHERS || !seen.selection.has_switches() {
             return Vec::new();
         }
         let name = &seen.capture().threads[thread.index()].name;
-        let title = format!("Thread `{name}` does all the work of each step; the program uses no other CPU");
+        let title = format!("Thread `{name}` does all the work{}; the program uses no other CPU", seen.of_each_step());
         vec![Found::of_program(title, None).sure(Confidence::Strong).because(
             format!(
-                "It runs {} of the time; all other threads together take {} of its CPU time.",
+                "It runs {} of the time in which it can; all other threads together take {} of its CPU time.",
                 percent(100.0 * running),
                 percent(100.0 * others as f64 / own as f64)
             ),

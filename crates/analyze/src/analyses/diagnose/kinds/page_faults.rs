@@ -26,7 +26,7 @@ impl Kind for PageFaults {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() || seen.loops.is_none() {
+        if seen.is_loading() {
             return Vec::new();
         }
         let faults = |work: Work| work == Work::PageFault;
@@ -37,7 +37,7 @@ impl Kind for PageFaults {
                 seen.is_steady(at)
             })
             .map(|(owner, amount)| {
-                let title = format!("`{}` touches new memory in every step", seen.name(owner));
+                let title = format!("`{}` touches new memory {}", seen.name(owner), seen.repeatedly());
                 Found::of(seen, owner, title, seen.without(owner, faults)).sure(Confidence::Strong).because(
                     format!("Page faults take {} of the CPU time.", percent(seen.share(amount))),
                     "show --view faults",

@@ -6,6 +6,7 @@
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
@@ -17,13 +18,20 @@ use stepscope_model::{FrameKind, StackId};
 const LEAST: f64 = 5.0;
 
 /// Least part of it that statements cost whatever they return.
-const FIXED: f64 = 0.4;
+const FIXED: f64 = 0.2;
 
 /// Beginnings of database clients' module names.
 const MODULES: [&str; 4] = ["libsqlite3", "libpq.", "libmysqlclient", "libmariadb"];
 
 /// What SQLite does once per statement: preparation, locks, end.
-const ONCE: [&str; 10] = [
+const ONCE: [&str; 17] = [
+    "sqlite3_bind",
+    "sqlite3_clear_bindings",
+    "get_statement_from_cache",
+    "bind_parameters",
+    "pysqlite_connection_cursor",
+    "pysqlite_cursor_init",
+    "_pysqlite_build_column_name",
     "sqlite3LockAndPrepare",
     "sqlite3_prepare",
     "sqlite3Prepare",
@@ -77,8 +85,33 @@ impl Kind for QueryPerItem {
                 ),
             );
         }
+        found.extend(in_python(seen));
         found
     }
+}
+
+/// What Python's `sqlite3` does once per statement, where Python functions have no names.
+fn in_python(seen: &Seen<'_, '_>) -> Option<Found> {
+    const STATEMENTS: [&str; 4] = [
+        "pysqlite_connection_execute",
+        "pysqlite_cursor_execute",
+        "pysqlite_cursor_fetchone",
+        "pysqlite_cursor_iternext",
+    ];
+    const ONCE: [&str; 5] = [
+        "get_statement_from_cache",
+        "bind_parameters",
+        "pysqlite_connection_cursor_impl",
+        "pysqlite_cursor_init_impl",
+        "_pysqlite_build_column_name",
+    ];
+    /// Least part of the statements' cost: what SQLite itself does once per statement has no names.
+    const PART: f64 = 0.12;
+    let (all, once) = (python::below(seen, &STATEMENTS), python::below(seen, &ONCE));
+    let [of_all, of_once] = [&all, &once].map(|at| seen.sum(|stack| at[stack.index()]));
+    (of_once.weight as f64 >= PART * of_all.weight as f64)
+        .then(|| python::found(seen, &once, LEAST, "asks the database once per item"))
+        .flatten()
 }
 
 /// Where a stack's leaf is.

@@ -50,7 +50,7 @@ impl Kind for ReferenceCounts {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() || seen.loops.is_none() {
+        if seen.is_loading() {
             return Vec::new();
         }
         let functions = seen.functions();

@@ -39,6 +39,9 @@ impl Kind for RunQueue {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let (Some(loops), Some(path)) = (&seen.loops, &seen.path) else { return Vec::new() };
+        if !has_more_threads_than_cpus(seen) {
+            return Vec::new();
+        }
         let mean = seen.whole_ns();
         let per_step = |weights: &StackWeights| weights.total().weight as f64 / path.steps as f64;
         if 100.0 * per_step(path.gain_bounds()[2]) / mean < LEAST {
@@ -63,6 +66,18 @@ impl Kind for RunQueue {
         let found = Found::of_program(title, Some(Gain::of_waiting(all, mean))).about(Some(most));
         vec![found.sure(Confidence::Strong).because(text, "show --view sched")]
     }
+}
+
+/// Least part of the program's CPU time of a thread that counts as busy.
+const BUSY: f64 = 0.01;
+
+/// Whether more threads are busy than the machine has CPUs. Fewer wait for CPUs that other programs have.
+fn has_more_threads_than_cpus(seen: &Seen<'_, '_>) -> bool {
+    let Some(machine) = &seen.capture().info.machine else { return true };
+    let cpu = seen.selection.cpu_times();
+    let all: u64 = cpu.iter().flatten().sum();
+    let busy = cpu.iter().flatten().filter(|cpu| **cpu as f64 >= BUSY * all as f64).count();
+    busy > machine.cores as usize
 }
 
 /// What the program's threads ran while the path waited for a CPU, and they had all CPUs that the program uses.

@@ -28,13 +28,13 @@ impl Kind for SmallMessages {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() || seen.loops.is_none() {
+        if seen.is_loading() {
             return Vec::new();
         }
         let sends = |work: Work| work == Work::Send;
         seen.lasting(LEAST, sends)
             .map(|(owner, amount)| {
-                let title = format!("`{}` sends many messages in each step", seen.name(owner));
+                let title = format!("`{}` sends many messages {}", seen.name(owner), seen.repeatedly());
                 Found::of_program(title, None).about(Some(owner)).sure(Confidence::Weak).because(
                     format!("The kernel's sending takes {} of the CPU time.", percent(seen.share(amount))),
                     explain(seen, owner),

@@ -52,7 +52,7 @@ impl Kind for SmallWrites {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() || seen.loops.is_none() {
+        if seen.is_loading() {
             return Vec::new();
         }
         let flushes = seen.paths_through(|function| {
@@ -78,7 +78,7 @@ impl Kind for SmallWrites {
 fn found(seen: &Seen<'_, '_>, owner: FunctionId, amount: Amount, at: &dyn Fn(StackId) -> bool) -> Option<Found> {
     let name = seen.name(owner);
     let without = parts((0..seen.capture().stacks.len()).map(|index| at(StackId::from_index(index))));
-    let title = format!("`{name}` writes little pieces to a file in every step");
+    let title = format!("`{name}` writes little pieces to a file {}", seen.repeatedly());
     let text = format!("Flushing and writing take {} of the CPU time, all the time.", percent(seen.share(amount)));
     let one = Found::of(seen, owner, title, without).sure(Confidence::Fair).because(text, explain(seen, owner));
     if !seen.recorded.has_calls() {

@@ -19,7 +19,7 @@ use crate::query::work::Work;
 const LEAST: f64 = 4.0;
 
 /// Least part of a function's look-ups that show a text.
-const SHOWN: f64 = 0.5;
+const SHOWN: f64 = 0.3;
 
 /// Beginnings of text types.
 const TEXTS: [&str; 5] = [
@@ -31,7 +31,9 @@ const TEXTS: [&str; 5] = [
 ];
 
 /// Beginnings of functions that compare texts, or make a hash of one.
-const COMPARISONS: [&str; 11] = [
+const COMPARISONS: [&str; 13] = [
+    "core::hash::Hasher::write_str",
+    "core::slice::cmp::",
     "std::_Hash_bytes",
     "std::basic_string",
     "std::__cxx11::basic_string",
@@ -61,7 +63,7 @@ impl Kind for TextKeys {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() || seen.loops.is_none() {
+        if seen.is_loading() {
             return Vec::new();
         }
         let shows_text = below_owner(seen, |function| has_text_key(&function.name) || is_of_text(&function.name));
@@ -73,7 +75,7 @@ impl Kind for TextKeys {
                 shown.weight as f64 >= SHOWN * amount.weight as f64 && !allocations::makes_keys(seen, *owner)
             })
             .map(|(owner, amount)| {
-                let title = format!("`{}` looks up texts in a map in every step", seen.name(owner));
+                let title = format!("`{}` looks up texts in a map {}", seen.name(owner), seen.repeatedly());
                 Found::of(seen, owner, title, seen.without(owner, looks_up)).sure(Confidence::Fair).because(
                     format!(
                         "Look-ups by text keys take {} of the CPU time, all the time.",

@@ -29,16 +29,22 @@ impl Kind for TextLookUp {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() || seen.loops.is_none() {
+        if seen.is_loading() {
             return Vec::new();
         }
         let compares = |work: Work| work == Work::Comparison;
         seen.lasting(LEAST, compares)
             .filter(|(owner, _)| !is_written_out(seen, *owner))
             .map(|(owner, amount)| {
-                let title = format!("`{}` compares texts one after the other in every step", seen.name(owner));
-                // Going from one to the next is part of it.
-                let goes = |work: Work| matches!(work, Work::Comparison | Work::Container | Work::Text | Work::Own);
+                let title = format!("`{}` compares texts one after the other {}", seen.name(owner), seen.repeatedly());
+                // Going from one to the next is part of it, unless the function does much else.
+                let own = seen.at_owner(owner, |work| work == Work::Own);
+                let is_loop = own.weight <= 2 * amount.weight;
+                let goes = |work: Work| match work {
+                    Work::Comparison | Work::Container | Work::Text => true,
+                    Work::Own => is_loop,
+                    _ => false,
+                };
                 Found::of(seen, owner, title, seen.without(owner, goes)).sure(Confidence::Fair).because(
                     format!("Comparisons of memory take {} of the CPU time.", percent(seen.share(amount))),
                     explain(seen, owner),

@@ -68,7 +68,7 @@ impl Kind for WaitSet {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() || seen.loops.is_none() {
+        if seen.is_loading() {
             return Vec::new();
         }
         let changes = seen.paths_through(|function| {

@@ -1,0 +1,79 @@
+//! Threads hand work over in small pieces: taking, waking and waiting cost more than the work.
+//!
+//! Evidence: locks, wake-ups and switches take much of the CPU time of two threads or more, which change between waiting and
+//! running thousands of times a second, for a short time each. Look-alikes: threads that fight for one lock around work of some
+//! length; those run longer between their waits.
+
+use stepscope_model::{StackId, WaitState};
+
+use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
+use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::query::waits::blocked_ns;
+use crate::query::work::Work;
+
+/// Least share of CPU time.
+const LEAST: f64 = 30.0;
+
+/// Fewest waits a second of all such threads.
+const RATE: f64 = 2_000.0;
+
+/// The longest mean time that a thread runs between two waits.
+const SHORT_NS: f64 = 100_000.0;
+
+/// Least part of the waits of all threads that a thread has which takes part.
+const PART: f64 = 0.1;
+
+pub(super) struct SmallPieces;
+
+impl Kind for SmallPieces {
+    fn name(&self) -> &'static str {
+        "work-in-small-pieces"
+    }
+
+    fn advice(&self) -> &'static str {
+        "Hand over larger pieces: a range of items for each task, all of a step's messages at once."
+    }
+
+    fn confirm(&self) -> &'static str {
+        "Make the pieces ten times as large: context switches per second drop, and the work takes less time."
+    }
+
+    fn effects(&self) -> &'static [&'static str] {
+        &["cpu-held-by-others"]
+    }
+
+    fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        let Some(wall) = seen.selection.wall_ns().filter(|_| !seen.is_loading()) else { return Vec::new() };
+        let hands_over = |stack: StackId| matches!(seen.work[stack.index()], Work::Lock | Work::Switch);
+        let amount = seen.sum(hands_over);
+        if seen.share(amount) < LEAST || !seen.is_steady(hands_over) {
+            return Vec::new();
+        }
+        let cpu = seen.selection.cpu_times();
+        let mut threads = Vec::new();
+        for (thread, _) in seen.selection.threads() {
+            let blocked = seen.off_cpu.waits(thread).filter(|wait| wait.state == WaitState::Blocked);
+            let number: u64 = blocked.filter(|wait| blocked_ns(wait) > 0).map(|wait| u64::from(wait.count)).sum();
+            threads.push((number, cpu[thread.index()].unwrap_or(0)));
+        }
+        let all: u64 = threads.iter().map(|(number, _)| number).sum();
+        threads.retain(|(number, _)| *number as f64 >= PART * all as f64 && *number > 0);
+        let (number, running) = threads.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let (rate, run_ns) = (number as f64 * 1e9 / wall as f64, running as f64 / number.max(1) as f64);
+        if threads.len() < 2 || rate < RATE || run_ns > SHORT_NS {
+            return Vec::new();
+        }
+        let largest = seen.by_owner(|work| matches!(work, Work::Lock | Work::Switch)).into_iter().next();
+        let Some((function, _)) = largest else { return Vec::new() };
+        let title = format!("Threads hand work over in small pieces, most of it in `{}`", seen.name(function));
+        let text = format!(
+            "Locks, wake-ups and switches take {} of the CPU time{}. Threads wait {rate:.0} times a second, and run for {} in between.",
+            percent(seen.share(amount)),
+            seen.of_steps(),
+            ns(run_ns)
+        );
+        let without = parts((0..seen.capture().stacks.len()).map(|index| hands_over(StackId::from_index(index))));
+        vec![Found::of(seen, function, title, without).sure(Confidence::Fair).because(text, "show --view sched")]
+    }
+}
