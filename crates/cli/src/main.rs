@@ -44,6 +44,10 @@ fn described(command: clap::Command) -> clap::Command {
 }
 
 fn main() -> ExitCode {
+    #[cfg(feature = "record")]
+    if let Some(code) = stepscope_record::compiler_shim::run() {
+        return code;
+    }
     let line = match CommandLine::try_parse() {
         Ok(line) => line,
         Err(error) => return print_help_or_error(&error),

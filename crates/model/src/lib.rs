@@ -18,9 +18,11 @@
 //! ```
 
 mod allocation;
+pub mod build_command;
 mod call_times;
 pub mod capture;
 pub mod column;
+pub mod compiler_work;
 mod data_access;
 pub mod disk;
 mod event_count;

@@ -9,6 +9,7 @@
 //! - [`launch`]: starting a program, and ending it with everything that it started
 //! - [`proc`]: processes as `/proc` shows them; process trees, resources
 //! - [`process_log`]: each process of a tree from fork to exit, with what it used, and no samples
+//! - [`build_times`]: the CPU time of a build by what compilers worked on; [`compiler_shim`]: the program that takes GCC's report
 //! - `marks`: what programs mark themselves: steps, scopes, counters
 //! - `heap`: allocations of programs that preload our library
 //! - `python`: Python functions of programs that preload our library
@@ -19,8 +20,10 @@
 //! - [`clock`]: the clocks of a recording
 
 pub mod abilities;
+pub mod build_times;
 pub mod calls;
 pub mod clock;
+pub mod compiler_shim;
 pub mod conditions;
 mod error_logs;
 mod finish;

@@ -1,24 +1,27 @@
 //! `stepscope build`: what a build costs, by compiler, linker and configure step.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
-use stepscope_model::quantity::plural;
-use stepscope_model::{Capture, CaptureInfo, disk};
-use stepscope_record::clock;
+use stepscope_analyze::analyses::build;
+use stepscope_analyze::{Functions, Owned, Selection, diagnose};
+use stepscope_model::quantity::{plural, weight};
+use stepscope_model::{Capture, CaptureInfo, Table, Value, disk};
 use stepscope_record::launch::{Exit, Grace, Input, Launch};
-use stepscope_record::process_log::ProcessLog;
+use stepscope_record::process_log::{ProcessLog, Timed, Timing};
+use stepscope_record::{build_times, clock};
+use stepscope_symbolize::Symbolizer;
 
 use crate::failure::Failure;
-use crate::interrupt;
+use crate::{interrupt, progress};
 
 /// Record a build: each compiler, linker and configure step with its time, CPU, peak memory and I/O.
 ///
 /// Follows all processes that the command starts (make, ninja, cmake, cargo, colcon, ...), without flags for the compiler and at some 1 %
-/// overhead. Needs no rights. `show --view build` shows the result. The exit code is that of the command.
+/// overhead. Needs no rights. Ends with what to change first; `show --view build` shows all jobs. The exit code is that of the command.
 #[derive(Debug, Args)]
 pub struct Build {
     /// Folder of the new capture [default: build-TIME.capture in the working directory].
@@ -27,6 +30,10 @@ pub struct Build {
     /// Replace an existing capture.
     #[arg(long)]
     force: bool,
+    /// Let compilers and configure steps time headers, templates, front end, back end and commands. Compilers get the options as they
+    /// start (clang: -ftime-trace, gcc: -ftime-report), so the project and its build folder stay as they are. GCC compiles slower.
+    #[arg(long)]
+    with_timing: bool,
     /// The build's command, e.g. `make -j8`.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -47,7 +54,9 @@ impl Build {
         let info =
             CaptureInfo { command: self.command.clone(), working_directory: directory, ..CaptureInfo::default() };
         let interrupted = interrupt::flag();
-        let log = ProcessLog::start(&folder, &prepared, info)?;
+        let times = if self.with_timing { Some(folder_of_times()?) } else { None };
+        let timing = times.as_ref().map(|times| Timing { folder: times.path().to_owned(), cmake: cmake_with_profiles() });
+        let log = ProcessLog::start(&folder, &prepared, info, timing)?;
         let mut program = prepared.start()?;
         let exit = loop {
             match program.wait_for(LOOK_EVERY)? {
@@ -61,30 +70,93 @@ impl Build {
             eprintln!("stepscope: {stopped}");
         }
         let exit = exit.or(program.exit()?);
-        log.finish()?;
-        let capture = super::finish_recording(&folder)?;
+        let timed = log.finish()?;
+        let capture = finish(&folder, &timed)?;
         if interrupted.load(Ordering::Relaxed) {
             eprintln!("interrupted; what was recorded is kept");
         }
-        summarise(&capture, exit.as_ref(), &folder);
+        summarise(&capture, exit.as_ref(), &folder, self.with_timing);
         let status = exit.map_or(i32::from(interrupt::EXIT_CODE), |exit| exit.status());
         Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
     }
 }
 
-fn summarise(capture: &Capture, exit: Option<&Exit>, folder: &Path) {
+/// A folder for what compilers write, which goes with the recording.
+fn folder_of_times() -> Result<tempfile::TempDir, Failure> {
+    tempfile::tempdir().map_err(|error| Failure::Failed(format!("the temporary folder: {error}")))
+}
+
+/// The `cmake` of the path, if it is 3.18 or later.
+fn cmake_with_profiles() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path).map(|folder| folder.join("cmake")).find(|path| path.is_file())?;
+    let version = Command::new(&found).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&version.stdout).into_owned();
+    let mut numbers = text.split_whitespace().nth(2)?.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next()?, numbers.next()?);
+    if version < (3, 18) { None } else { found.canonicalize().ok() }
+}
+
+/// Makes the capture of the log, with the times of compilers.
+fn finish(folder: &Path, timed: &[Timed]) -> Result<Capture, Failure> {
+    let _held = disk::hold_log(folder).map_err(|error| Failure::Failed(error.to_string()))?;
+    let mut symbolizer = Symbolizer::default();
+    let mut capture = stepscope_record::finish(folder, &mut symbolizer)?;
+    let jobs = build::jobs_of_processes(&capture);
+    progress::of_step("adding times of compilers", || build_times::add(&mut capture, &jobs, timed));
+    super::write_capture(capture, folder)
+}
+
+/// Findings that are printed after a build.
+const MOST_FINDINGS: usize = 3;
+
+/// Says what to change first, then what the build cost.
+fn summarise(capture: &Capture, exit: Option<&Exit>, folder: &Path, is_timed: bool) {
+    let functions = Functions::of(capture, &Owned::default());
+    let selection = Selection::all(capture, &functions);
+    let findings = diagnose::table(&[selection], &diagnose::Calls::default());
+    eprintln!();
+    for row in 0..findings.rows.len().min(MOST_FINDINGS) {
+        eprintln!("{}. {}", row + 1, finding(&findings, row));
+        eprintln!("   to do: {}", text(&findings, row, "advice"));
+    }
+    if findings.rows.is_empty() {
+        eprintln!("No known kind of defect was found in this build.");
+    }
+    let seconds = |ns: u64| weight(ns, "ns");
     let cpu_ns: u64 = capture.threads.iter().filter_map(|thread| thread.cpu_ns).sum();
     let wall_ns = capture.info.wall_ns().unwrap_or(0);
-    let seconds = |ns: u64| ns as f64 / 1e9;
     let processes = plural(capture.processes.len(), "process");
-    eprintln!("{processes}, {:.1} s, {:.1} s of CPU time", seconds(wall_ns), seconds(cpu_ns));
+    eprintln!("{processes}, {}, {} of CPU time", seconds(wall_ns), seconds(cpu_ns));
     if let Some(exit) = exit {
         let usage_ns = exit.usage.user_ns + exit.usage.system_ns;
-        eprintln!("the kernel's account of the command (wait4): {:.1} s of CPU time", seconds(usage_ns));
+        eprintln!("the kernel's account of the command (wait4): {} of CPU time", seconds(usage_ns));
         if exit.status() != 0 {
             eprintln!("note: the command ended with status {}", exit.status());
         }
     }
     println!("{}", folder.display());
-    eprintln!("next: stepscope show {} --view build", folder.display());
+    let (views, folder) = (if is_timed { "headers|templates|build" } else { "build" }, folder.display());
+    eprintln!("next: stepscope diagnose {folder}; stepscope show {folder} --view {views}");
+    if !is_timed {
+        eprintln!("      stepscope build --with-timing -- COMMAND, after a clean, also names headers and templates");
+    }
+}
+
+/// What happens, and what a change gains.
+fn finding(findings: &Table, row: usize) -> String {
+    let number = |column| match findings.get(row, column) {
+        Some(Value::Float(value)) => *value,
+        Some(Value::Int(value)) => *value as f64,
+        _ => 0.0,
+    };
+    let gain = weight(number("gain") as u64, "ns");
+    format!("{}. Gain: up to {gain} ({:.0} %, {}).", text(findings, row, "finding"), number("gain_share"), text(findings, row, "how"))
+}
+
+fn text(findings: &Table, row: usize, column: &str) -> String {
+    match findings.get(row, column) {
+        Some(Value::Text(text)) => text.clone(),
+        _ => String::new(),
+    }
 }

@@ -4,6 +4,7 @@
 //! [`Capture`]. [`FORMATS`] lists them in the order of recognition; certain formats come before guesses.
 
 mod attach;
+pub mod builds;
 mod cachegrind;
 mod call_tree;
 mod callgrind;
@@ -88,6 +89,15 @@ pub const FORMATS: &[&dyn InputFormat] = &[
     &heaptrack::Heaptrack,
     // Its first lines are a header with fixed words.
     &massif::Massif,
+    // Its first line is its version.
+    &builds::NinjaLog,
+    // Their events have names and keys that no other tool writes.
+    &builds::ClangTrace,
+    &builds::CmakeProfile,
+    // Its title names it.
+    &builds::CargoTimings,
+    // Its table has a header line of its own.
+    &builds::GccReport,
     // Names itself, or has a header line of its own.
     &memray::Memray,
     // Its root element names it.

@@ -6,10 +6,14 @@
 //! still has all its figures: the CPU time of all its threads (the process' CPU clock, exact), peak memory, page faults and
 //! I/O (`/proc/PID`), and how long its first thread waited for a CPU (`schedstat`).
 //!
+//! On request, compilers and configure steps get options that make them time themselves: see [`Timing`].
+//!
 //! One thread row stands for all threads of a process. What does not work below `ptrace`: debuggers, `strace`, leak
 //! checks of LeakSanitizer, and programs that get rights by their set-user-id bit, such as `sudo`.
 
+mod arguments;
 mod ptrace;
+mod timing;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -29,6 +33,8 @@ use crate::finish::{LogError, create_log};
 use crate::launch::Prepared;
 use crate::{clock, machine, proc};
 use ptrace::Change;
+use timing::Timer;
+pub use timing::{Timed, Timing, TimingKind};
 
 /// Processes of which the log is kept back in memory at most.
 const FLUSH_EVERY: u64 = 64;
@@ -58,7 +64,7 @@ pub enum ProcessLogError {
 /// A log that is being written by a thread of its own.
 #[derive(Debug)]
 pub struct ProcessLog {
-    thread: JoinHandle<Result<(), ProcessLogError>>,
+    thread: JoinHandle<Result<Vec<Timed>, ProcessLogError>>,
     ended: Arc<AtomicU64>,
 }
 
@@ -67,7 +73,13 @@ impl ProcessLog {
     ///
     /// # Errors
     /// [`ProcessLogError`]
-    pub fn start(folder: &Path, prepared: &Prepared, info: CaptureInfo) -> Result<Self, ProcessLogError> {
+    pub fn start(
+        folder: &Path,
+        prepared: &Prepared,
+        info: CaptureInfo,
+        timing: Option<Timing>,
+    ) -> Result<Self, ProcessLogError> {
+        let timer = timing.map(Timer::new);
         let writer = create_log(folder)?;
         let pid = prepared.pid();
         let ended = Arc::new(AtomicU64::new(0));
@@ -77,7 +89,7 @@ impl ProcessLog {
             let seized = ptrace::seize(pid).map_err(|source| ProcessLogError::Refused { source });
             let is_seized = seized.is_ok();
             let _ = told.send(seized);
-            if is_seized { Follower::new(writer, info, count).follow(pid) } else { Ok(()) }
+            if is_seized { Follower::new(writer, info, count, timer).follow(pid) } else { Ok(Vec::new()) }
         };
         let thread = std::thread::Builder::new().name("process log".to_owned()).spawn(follow);
         let thread = thread.map_err(|source| ProcessLogError::Wait { source })?;
@@ -90,11 +102,11 @@ impl ProcessLog {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Waits for the end of all processes, and completes the log.
+    /// Waits for the end of all processes, and completes the log. Returns what compilers and configure steps said of their times.
     ///
     /// # Errors
     /// [`ProcessLogError`]
-    pub fn finish(self) -> Result<(), ProcessLogError> {
+    pub fn finish(self) -> Result<Vec<Timed>, ProcessLogError> {
         self.thread.join().expect("the thread that follows processes does not panic")
     }
 }
@@ -149,10 +161,11 @@ struct Follower {
     unread: u64,
     start: MachineReading,
     cpu_before_ns: u64,
+    timer: Option<Timer>,
 }
 
 impl Follower {
-    fn new(mut writer: Writer<File>, info: CaptureInfo, ended: Arc<AtomicU64>) -> Self {
+    fn new(mut writer: Writer<File>, info: CaptureInfo, ended: Arc<AtomicU64>, timer: Option<Timer>) -> Self {
         let start = read_machine();
         writer.take(Entry::Start(Box::new(CaptureInfo {
             started_at: Some(clock::utc_now()),
@@ -172,10 +185,11 @@ impl Follower {
             unread: 0,
             start,
             cpu_before_ns: clock::thread_cpu_ns(),
+            timer,
         }
     }
 
-    fn follow(mut self, program: u32) -> Result<(), ProcessLogError> {
+    fn follow(mut self, program: u32) -> Result<Vec<Timed>, ProcessLogError> {
         self.begin(program, None);
         let result = loop {
             let (tid, change) = match ptrace::next() {
@@ -208,8 +222,9 @@ impl Follower {
                 Change::Ended { status, cpu_ns } => self.end(tid, status, cpu_ns),
             }
         };
+        let timed = self.timer.take().map(Timer::finish).unwrap_or_default();
         self.complete();
-        result
+        result.map(|()| timed)
     }
 
     /// Adds a task if it is new: a thread of a process, or a process.
@@ -245,6 +260,9 @@ impl Follower {
         let began = Process { process, image, used, first_thread_exited: false, has_executed: false, was_read: false };
         self.tasks.insert(pid, pid);
         self.processes.insert(pid, began);
+        if let Some(timer) = &mut self.timer {
+            timer.begin(pid, parent_pid, process.0);
+        }
     }
 
     fn execute(&mut self, pid: u32, before: u32) {
@@ -263,6 +281,9 @@ impl Follower {
         let (id, thread) = (process.process, ThreadRef(process.process.0));
         process.image = Arc::new(image);
         let image = Arc::clone(&process.image);
+        if let Some(timer) = &mut self.timer {
+            timer.execute(pid, &image.executable, &image.command_line, image.directory.as_deref().unwrap_or("/"));
+        }
         self.write_image(id, &image);
         let name = image.name.clone();
         self.writer.take(Entry::ThreadName { thread, time_ns: clock::now_ns(), name });
@@ -312,6 +333,9 @@ impl Follower {
             return;
         }
         let Some(process) = self.processes.remove(&pid) else { return };
+        if let Some(timer) = &mut self.timer {
+            timer.end(pid);
+        }
         let (time_ns, id, thread) = (clock::now_ns(), process.process, ThreadRef(process.process.0));
         if !process.has_executed {
             self.write_image(id, &process.image);

@@ -1,15 +1,16 @@
 //! The jobs of a build: processes put together by the command that they belong to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use stepscope_model::{Capture, Process, ProcessId};
+use stepscope_model::build_command::{Kind, Part, Work, part, work};
+use stepscope_model::compiler_work::{CRATE, OUTPUT};
+use stepscope_model::{Capture, Counter, Process, ProcessId};
 
-use super::command::{Kind, Part, Work, part, work};
 use crate::query::process_label::process_name;
 
 /// A command of the build with all that it started.
 #[derive(Debug, Clone)]
-pub(super) struct Job {
+pub(crate) struct Job {
     pub work: Work,
     pub start_ns: u64,
     pub end_ns: u64,
@@ -17,6 +18,8 @@ pub(super) struct Job {
     pub exit_status: Option<i32>,
     /// Time in which no other job ran.
     pub alone_ns: u64,
+    /// Whether what it makes existed before.
+    pub made_before: bool,
 }
 
 impl Job {
@@ -27,7 +30,7 @@ impl Job {
 
 /// What processes used.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Used {
+pub(crate) struct Used {
     pub processes: u64,
     pub cpu_ns: u64,
     pub compiler_ns: u64,
@@ -39,11 +42,17 @@ pub(super) struct Used {
     pub read: i64,
     pub written: i64,
     pub major_faults: i64,
+    /// CPU time by what compilers said of it: front end, back end, and templates within the front end.
+    pub front_end_ns: Option<i64>,
+    pub back_end_ns: Option<i64>,
+    pub templates_ns: Option<i64>,
+    /// Processes whose CPU time is known.
+    pub known: u64,
 }
 
 /// What a build did.
 #[derive(Debug, Default)]
-pub(super) struct Build {
+pub(crate) struct Build {
     /// By start.
     pub jobs: Vec<Job>,
     /// Processes that belong to no job, by program.
@@ -52,6 +61,8 @@ pub(super) struct Build {
     pub end_ns: u64,
     /// Processes whose CPU time is unknown.
     pub unknown: usize,
+    /// The job of each process.
+    pub job_of: Vec<Option<usize>>,
 }
 
 impl Build {
@@ -66,6 +77,9 @@ impl Build {
             return build;
         }
         let used = used(capture, &mut build.unknown);
+        let is_made_before = |one: &&Counter| &*one.name == "made_before" && one.value > 0;
+        let made_before: HashSet<usize> =
+            capture.counters.iter().filter(is_made_before).filter_map(|one| Some(one.process?.index())).collect();
         let mut by_pid: HashMap<u32, usize> = HashMap::new();
         let mut job_of: Vec<Option<usize>> = Vec::with_capacity(works.len());
         let mut others: HashMap<&str, Used> = HashMap::new();
@@ -86,19 +100,38 @@ impl Build {
                 None => others.entry(process_name(process)).or_default(),
             };
             sum.add(&used[index]);
+            if let Some(job) = job {
+                build.jobs[job].made_before |= made_before.contains(&index);
+            }
         }
         build.others = others.into_iter().map(|(name, used)| (name.to_owned(), used)).collect();
         build.others.sort_by(|(a, first), (b, second)| second.cpu_ns.cmp(&first.cpu_ns).then_with(|| a.cmp(b)));
-        build.jobs.sort_by_key(|job| (job.start_ns, job.end_ns));
+        build.sort(job_of);
         build.find_alone();
         build
+    }
+
+    /// Sorts the jobs by start.
+    fn sort(&mut self, job_of: Vec<Option<usize>>) {
+        let mut order: Vec<usize> = (0..self.jobs.len()).collect();
+        order.sort_by_key(|&index| (self.jobs[index].start_ns, self.jobs[index].end_ns));
+        let mut place = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(new, &old)| place[old] = new);
+        self.jobs = order.iter().map(|&old| self.jobs[old].clone()).collect();
+        self.job_of = job_of.into_iter().map(|job| job.map(|old| place[old])).collect();
+    }
+
+    /// The CPU time of all processes.
+    pub fn cpu_ns(&self) -> u64 {
+        let others: u64 = self.others.iter().map(|(_, used)| used.cpu_ns).sum();
+        others + self.jobs.iter().map(|job| job.used.cpu_ns).sum::<u64>()
     }
 
     fn begin(&mut self, process: &Process, work: Work) -> usize {
         let start_ns = process.start_ns.unwrap_or(self.start_ns);
         let end_ns = process.end_ns.unwrap_or(self.end_ns).max(start_ns);
         let (used, exit_status) = (Used::default(), process.exit_status);
-        self.jobs.push(Job { work, start_ns, end_ns, used, exit_status, alone_ns: 0 });
+        self.jobs.push(Job { work, start_ns, end_ns, used, exit_status, alone_ns: 0, made_before: false });
         self.jobs.len() - 1
     }
 
@@ -179,6 +212,14 @@ impl Used {
         self.read = self.read.saturating_add(other.read);
         self.written = self.written.saturating_add(other.written);
         self.major_faults = self.major_faults.saturating_add(other.major_faults);
+        let sum = |a: Option<i64>, b: Option<i64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (one, other) => one.or(other),
+        };
+        self.front_end_ns = sum(self.front_end_ns, other.front_end_ns);
+        self.back_end_ns = sum(self.back_end_ns, other.back_end_ns);
+        self.templates_ns = sum(self.templates_ns, other.templates_ns);
+        self.known += other.known;
     }
 }
 
@@ -188,6 +229,10 @@ fn arguments(process: &Process) -> Vec<String> {
 }
 
 fn work_of(process: &Process) -> Option<Work> {
+    if let Some(kind) = kind_of_output(process) {
+        let (name, outputs) = (process.command_line.clone(), vec![process.command_line.clone()]);
+        return Some(Work { kind, name, inputs: Vec::new(), outputs });
+    }
     let mut arguments = arguments(process);
     // A name that the program was started by may be shorter than what it is: `cc` for a wrapper.
     match arguments.first_mut() {
@@ -198,6 +243,23 @@ fn work_of(process: &Process) -> Option<Work> {
     work(&arguments, process.working_directory.as_deref().unwrap_or("/"))
 }
 
+/// What made an output whose command is unknown, by its name.
+fn kind_of_output(process: &Process) -> Option<Kind> {
+    let name = process.command_line.as_str();
+    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+    match process.executable.as_str() {
+        OUTPUT if ends(&[".o", ".obj", ".pcm", ".gch", ".pch"]) => Some(Kind::Compile),
+        OUTPUT if ends(&[".a", ".lib"]) => Some(Kind::Archive),
+        OUTPUT if ends(&["build.ninja", "CMakeCache.txt"]) => Some(Kind::Configure),
+        OUTPUT if ends(&[".h", ".hpp", ".hh", ".cpp", ".cc", ".c", ".cxx", ".stamp", ".txt", ".json", ".inc"]) => Some(Kind::Generate),
+        OUTPUT => Some(Kind::Link),
+        CRATE if name.ends_with("build script (run)") => Some(Kind::BuildScript),
+        CRATE if ["bin", "test", "bench", "example"].iter().any(|kind| name.ends_with(&format!("({kind})")) || name.contains(&format!(" \"{kind}\""))) => Some(Kind::CompileAndLink),
+        CRATE => Some(Kind::Compile),
+        _ => None,
+    }
+}
+
 /// What each process used.
 fn used(capture: &Capture, unknown: &mut usize) -> Vec<Used> {
     let mut all = vec![Used { processes: 1, ..Used::default() }; capture.processes.len()];
@@ -206,6 +268,7 @@ fn used(capture: &Capture, unknown: &mut usize) -> Vec<Used> {
         let Some(ProcessId(process)) = thread.process else { continue };
         let used = &mut all[process as usize];
         is_known[process as usize] |= thread.cpu_ns.is_some();
+        used.known = u64::from(is_known[process as usize]);
         used.cpu_ns = used.cpu_ns.saturating_add(thread.cpu_ns.unwrap_or(0));
         used.runnable_ns = used.runnable_ns.saturating_add(thread.runnable_ns.unwrap_or(0));
     }
@@ -218,6 +281,9 @@ fn used(capture: &Capture, unknown: &mut usize) -> Vec<Used> {
             "io_read_bytes" => used.read = used.read.max(value),
             "io_write_bytes" => used.written = used.written.max(value),
             "major_faults" => used.major_faults = used.major_faults.max(value),
+            "front_end_cpu_ns" => used.front_end_ns = Some(value),
+            "back_end_cpu_ns" => used.back_end_ns = Some(value),
+            "templates_cpu_ns" => used.templates_ns = Some(value),
             _ => {}
         }
     }

@@ -16,14 +16,16 @@
 //! generated, response files, order in a makefile) are unknown and not guessed; a note says how much of the time the path
 //! leaves open. `alone` is known for all jobs: the time in which no other job ran.
 
-mod command;
-mod jobs;
+mod headers;
+pub(crate) mod jobs;
+pub(crate) mod pieces;
 
-use stepscope_model::{Column, Columns, Dimension, Importance, Kind as ColumnKind, NoteValue, Table, Value, note};
+use stepscope_model::build_command::{JobOf, Kind};
+use stepscope_model::compiler_work::JOBS_MODULE;
+use stepscope_model::{Capture, Column, Columns, Importance, Kind as ColumnKind, NoteValue, Table, Value, note};
 
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::select::Selection;
-use command::Kind;
 use jobs::{Build, Job, Used};
 
 /// Parts of the build's time in the view `build-time`.
@@ -38,8 +40,24 @@ struct Row<'a> {
     is_on_build_path: bool,
 }
 
+/// The job of each process of a capture.
+pub fn jobs_of_processes(capture: &Capture) -> Vec<Option<JobOf>> {
+    let build = Build::of(capture);
+    let mut all: Vec<Option<JobOf>> = build.job_of.iter().map(|job| {
+        let work = &build.jobs[(*job)?].work;
+        Some(JobOf { job: (*job)?, kind: work.kind.name(), name: work.name.clone() })
+    }).collect();
+    all.resize(capture.processes.len(), None);
+    all
+}
+
+/// Whether a capture is of a build that `stepscope build` recorded.
+pub fn is_build(capture: &Capture) -> bool {
+    capture.modules.iter().any(|module| module.path == JOBS_MODULE)
+}
+
 /// A path as people read it: relative to the build's working directory, if it is below.
-fn shown(selection: &Selection<'_>, path: &str) -> String {
+pub(crate) fn shown(selection: &Selection<'_>, path: &str) -> String {
     let folder = selection.capture().info.working_directory.as_deref().unwrap_or("/");
     let below = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
     below.filter(|_| folder != "/").unwrap_or(path).to_owned()
@@ -58,15 +76,18 @@ fn summary_of(selection: &Selection<'_>, build: &Build) -> Table {
     let busy_ns: u64 = build.jobs.iter().map(Job::wall_ns).sum();
     let slots = build.most_jobs() as u64;
     let share = move |ns: u64, of: u64| (of > 0).then(|| 100.0 * ns as f64 / of as f64);
-    let all_cpu = |build: &Build| {
-        let others: u64 = build.others.iter().map(|(_, used)| used.cpu_ns).sum();
-        others + build.jobs.iter().map(|job| job.used.cpu_ns).sum::<u64>()
+    let is_known = build.jobs.iter().any(|job| job.used.known > 0);
+    let part = |value: fn(&Used) -> Option<i64>| {
+        move |build: &Build| build.jobs.iter().filter_map(|job| value(&job.used)).reduce(i64::saturating_add)
     };
     let rows: Vec<&Build> = if build.jobs.is_empty() { Vec::new() } else { vec![build] };
     let mut table = Columns::<Build>::new()
         .duration("wall", "Time of the build.", move |_| wall_ns)
-        .duration("cpu", "CPU time of all its processes.", all_cpu)
+        .duration("cpu", "CPU time of all its processes.", move |build| is_known.then(|| build.cpu_ns()))
         .duration("cpu_compile", "CPU time of compilers: front end and back end.", of_jobs(|used| used.compiler_ns))
+        .duration("cpu_front_end", "CPU time of front ends, where compilers say it.", part(|used| used.front_end_ns))
+        .duration("cpu_templates", "Of it, instantiation of templates.", part(|used| used.templates_ns))
+        .duration("cpu_back_end", "CPU time of back ends, where compilers say it.", part(|used| used.back_end_ns))
         .duration("cpu_assemble", "CPU time of assemblers.", of_jobs(|used| used.assembler_ns))
         .duration("cpu_link", "CPU time of linkers.", of_jobs(|used| used.linker_ns))
         .duration("cpu_waited", "Time that jobs waited for a CPU.", of_jobs(|used| used.runnable_ns))
@@ -142,7 +163,10 @@ fn jobs_of(selection: &Selection<'_>, build: &Build) -> Table {
             |row| row.kind.name().into(),
         )
         .duration("wall", "From its start to its end.", |row| row.job.map(Job::wall_ns))
-        .duration("cpu", "CPU time of all its processes.", |row| row.used.cpu_ns)
+        .duration("cpu", "CPU time of all its processes.", |row| (row.used.known > 0).then_some(row.used.cpu_ns))
+        .duration("cpu_front_end", "CPU time of the front end, if the compiler says it.", |row| row.used.front_end_ns)
+        .duration("cpu_templates", "Of it, instantiation of templates.", |row| row.used.templates_ns)
+        .duration("cpu_back_end", "CPU time of the back end, if the compiler says it.", |row| row.used.back_end_ns)
         .duration("cpu_compile", "CPU time of compilers: front end and back end.", |row| row.used.compiler_ns)
         .duration("cpu_assemble", "CPU time of assemblers.", |row| row.used.assembler_ns)
         .duration("cpu_link", "CPU time of linkers.", |row| row.used.linker_ns)
@@ -265,6 +289,21 @@ pub const ANALYSIS: Analysis = Analysis {
             },
         },
         View {
+            name: "headers",
+            question: "Which headers cost the build most, and which header brings them in?",
+            tables: |selection, _| vec![headers::headers(selection)],
+        },
+        View {
+            name: "templates",
+            question: "Which templates and functions cost the compilers most?",
+            tables: |selection, _| headers::templates(selection),
+        },
+        View {
+            name: "configure",
+            question: "Which commands and files of a configure step cost most?",
+            tables: |selection, _| headers::configure(selection),
+        },
+        View {
             name: "build-time",
             question: "How many jobs of the build ran at once, and when were slots idle?",
             tables: |selection, _| vec![over_time(selection)],
@@ -275,7 +314,6 @@ pub const ANALYSIS: Analysis = Analysis {
             tables: |selection, _| vec![path(selection)],
         },
     ],
-    needs: &[Dimension::Resources],
     report: |selection| {
         let build = Build::of(selection.capture());
         if build.jobs.is_empty() {
@@ -283,7 +321,12 @@ pub const ANALYSIS: Analysis = Analysis {
         }
         let tables =
             vec![summary_of(selection, &build), jobs_of(selection, &build), path(selection), over_time(selection)];
-        ReportSection::of_rows("Build", tables).into_iter().collect()
+        let mut sections: Vec<ReportSection> = ReportSection::of_rows("Build", tables).into_iter().collect();
+        let headers = headers::headers(selection);
+        sections.extend(ReportSection::of_rows("Headers of the build", vec![headers]));
+        sections.extend(ReportSection::of_rows("Templates and code of the build", headers::templates(selection)));
+        sections.extend(ReportSection::of_rows("Configure steps", headers::configure(selection)));
+        sections
     },
     ..Analysis::NONE
 };

@@ -11,6 +11,10 @@ pub(super) enum GainBasis {
     StepCpu,
     /// CPU time of the phase.
     PhaseCpu,
+    /// CPU time of a build.
+    BuildCpu,
+    /// Wall time of a build.
+    BuildWall,
     /// Waiting time of steps.
     Waiting,
     /// Waiting time of a thread in a recording without steps.
@@ -27,6 +31,8 @@ impl GainBasis {
             Self::CriticalPath => "critical path",
             Self::StepCpu => "CPU per step",
             Self::PhaseCpu => "CPU of the phase",
+            Self::BuildCpu => "CPU of the build",
+            Self::BuildWall => "time of the build",
             Self::Waiting => "waits of steps",
             Self::PhaseWaiting => "waits of a thread",
             Self::SystemCalls => "time in system calls",
@@ -74,6 +80,16 @@ impl Gain {
     /// A gain of time within system calls, known exactly.
     pub fn of_calls(ns: f64, whole_ns: f64) -> Self {
         Self::exact(ns, whole_ns, GainBasis::SystemCalls)
+    }
+
+    /// A gain of CPU time of a build, known exactly.
+    pub fn of_build_cpu(ns: f64, whole_ns: f64) -> Self {
+        Self::exact(ns, whole_ns, GainBasis::BuildCpu)
+    }
+
+    /// A gain of a build's length, known exactly.
+    pub fn of_build_wall(ns: f64, whole_ns: f64) -> Self {
+        Self::exact(ns, whole_ns, GainBasis::BuildWall)
     }
 
     fn exact(ns: f64, whole_ns: f64, basis: GainBasis) -> Self {

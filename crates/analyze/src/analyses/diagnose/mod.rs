@@ -44,6 +44,7 @@ use self::gain::Gain;
 use self::kinds::KINDS;
 use self::laws::Laws;
 use self::seen::Seen;
+use crate::analyses::build;
 use crate::analyses::growth::{self, Series};
 use crate::analyses::rank::pairing;
 use crate::parallel;
@@ -65,6 +66,11 @@ trait Kind: Sync {
     /// Kinds of findings that are an effect of this one if they name the same function.
     fn effects(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Whether it looks at captures of builds; others look at all but these.
+    fn is_of_builds(&self) -> bool {
+        false
     }
 
     /// What a capture shows. `other` is the capture of the same execution's other phase.
@@ -199,6 +205,9 @@ impl Diagnosis {
             let other = other_phase(selections, index).and_then(|other| seen[other].as_ref());
             let of_kind = |kind: &&'static dyn Kind| {
                 let kind = *kind;
+                if kind.is_of_builds() != build::is_build(own.capture()) {
+                    return Vec::new();
+                }
                 let found = kind.find(own, other).into_iter();
                 let named = found.map(|found| python::without_interpreter(own, with_calls(own, found)));
                 named.map(|found| (kind, found)).collect::<Vec<_>>()
@@ -218,9 +227,14 @@ impl Diagnosis {
                 let captures: Vec<&Shown<'_, '_, '_>> = shown.iter().flatten().filter(is_of).collect();
                 let Some(first) = captures.first() else { continue };
                 let scenario = Scenario { label: paired.label, phase: first.seen.capture().info.phase };
-                diagnosis.totals.extend(total(&scenario, &captures));
+                // Those of a build are of CPU time and of wall time.
+                if !build::is_build(first.seen.capture()) {
+                    diagnosis.totals.extend(total(&scenario, &captures));
+                }
                 let of_scenario = of_scenario(&scenario, &captures);
-                diagnosis.unexplained.extend(unexplained::note(first.seen, &of_scenario));
+                if !build::is_build(first.seen.capture()) {
+                    diagnosis.unexplained.extend(unexplained::note(first.seen, &of_scenario));
+                }
                 diagnosis.notes.extend(busy_machine::note(first.seen));
                 findings.extend(of_scenario);
             }

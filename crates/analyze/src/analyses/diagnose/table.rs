@@ -5,7 +5,7 @@ use stepscope_stats::Estimate;
 
 use super::finding::Evidence;
 use super::{Diagnosis, Finding, Total};
-use crate::analyses::summary;
+use crate::analyses::{build, summary};
 use crate::columns::bounds;
 use crate::notes::{ownership_note, ownership_option};
 use crate::query::select::Selection;
@@ -34,7 +34,9 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
     }
     table.add_notes(diagnosis.unexplained.iter().cloned());
     // An imported file can have no steps, whatever is done.
-    let lacks_steps = |one: &&Selection<'_>| one.capture().steps.is_empty() && !one.capture().info.command.is_empty();
+    let lacks_steps = |one: &&Selection<'_>| {
+        one.capture().steps.is_empty() && !one.capture().info.command.is_empty() && !build::is_build(one.capture())
+    };
     table.add_notes(
         selections
             .iter()
@@ -56,6 +58,15 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
             "Full scans, and searches and memory that grow faster than the world, show over several sizes: `stepscope sweep` \
              records them, `diagnose` takes its run."
         ));
+    }
+    if !selections.is_empty() && selections.iter().all(|one| build::is_build(one.capture())) {
+        if selections.iter().any(|one| one.capture().scopes.is_empty()) {
+            table.note(note!(
+                Hint,
+                "`stepscope build --with-timing` with clang also times each header and template by itself."
+            ));
+        }
+        return table;
     }
     table.add_notes(ownership_note(selections));
     if let Some(unknown) = selections.iter().find(|selection| !selection.functions().ownership_known()) {

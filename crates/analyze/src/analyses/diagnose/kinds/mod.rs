@@ -2,6 +2,9 @@
 
 mod allocations;
 mod barrier;
+mod build_headers;
+mod build_jobs;
+mod build_templates;
 mod busy_wait;
 mod called_often;
 mod copies;
@@ -102,4 +105,11 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &memory_growth::MemoryGrowth,
     &called_often::CalledOften,
     &unoptimised::Unoptimised,
+    &build_headers::HeaderPulledIn,
+    &build_headers::Precompile,
+    &build_headers::ConfiguredHeader,
+    &build_templates::Templates,
+    &build_templates::SharedCode,
+    &build_jobs::RunsAlone,
+    &build_jobs::IdleCpus,
 ];

@@ -1,16 +1,25 @@
 //! What a command line of a build does: compile, link, archive, configure, generate.
+//!
+//! The recorder chooses by it which commands get options that time a compiler, and analyses put processes together by it.
 
 use std::path::{Component, Path, PathBuf};
 
 /// What a job of a build does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// One or more sources to objects.
     Compile,
+    /// Sources to a program or library.
     CompileAndLink,
+    /// Sources to text or lists of headers.
     Preprocess,
+    /// Objects to a program or library.
     Link,
+    /// Objects to an archive.
     Archive,
+    /// A description to sources.
     Generate,
+    /// The build's own files.
     Configure,
     /// A build script of Cargo, which may compile on its own: what it compiles is a job of its own.
     BuildScript,
@@ -19,6 +28,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Compile => "compile",
@@ -36,20 +46,39 @@ impl Kind {
 
 /// What a process of a job does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub enum Part {
+    /// A compiler proper, such as `cc1plus`.
     Compiler,
+    /// An assembler.
     Assembler,
+    /// A linker, or the compiler of link-time optimisation.
     Linker,
+    /// Something else.
     Other,
 }
 
 /// What a command does, with absolute paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Work {
+pub struct Work {
+    /// What it does.
     pub kind: Kind,
+    /// What tables call it: the source, or what it makes.
     pub name: String,
+    /// Files that it reads.
     pub inputs: Vec<String>,
+    /// Files that it makes.
     pub outputs: Vec<String>,
+}
+
+/// The job that a process belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobOf {
+    /// Its number: processes of a job have the same.
+    pub job: usize,
+    /// What it does, such as `compile`.
+    pub kind: &'static str,
+    /// Its source, or what it makes.
+    pub name: String,
 }
 
 const DRIVERS: &[&str] =
@@ -117,7 +146,7 @@ const WITH_VALUE: &[&str] = &[
 ];
 
 /// The tool of a path, without target and version: `cc1plus`, `g++` for `/usr/bin/x86_64-linux-gnu-g++-12`.
-fn tool(path: &str) -> &str {
+pub fn tool(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let is_version = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let name = name.rsplit_once('-').filter(|(_, version)| is_version(version)).map_or(name, |(name, _)| name);
@@ -131,7 +160,7 @@ fn tool(path: &str) -> &str {
 }
 
 /// What a process does within its job, by its program.
-pub(super) fn part(program: &str) -> Part {
+pub fn part(program: &str) -> Part {
     let tool = tool(program);
     match tool {
         _ if COMPILERS.contains(&tool) => Part::Compiler,
@@ -144,7 +173,7 @@ pub(super) fn part(program: &str) -> Part {
 }
 
 /// What a command does; `None` if it is no job: a build tool, a shell, a question to a compiler.
-pub(super) fn work(arguments: &[String], directory: &str) -> Option<Work> {
+pub fn work(arguments: &[String], directory: &str) -> Option<Work> {
     let (program, rest) = arguments.split_first()?;
     let tool = tool(program);
     let at = |path: &str| absolute(directory, path);
@@ -300,7 +329,7 @@ fn rustc(arguments: &[String], directory: &str) -> Option<Work> {
 }
 
 /// An absolute path without `.` and `..`, by its text alone.
-fn absolute(directory: &str, path: &str) -> String {
+pub fn absolute(directory: &str, path: &str) -> String {
     let mut whole = PathBuf::new();
     for component in Path::new(directory).join(path).components() {
         match component {
