@@ -34,6 +34,9 @@ pub struct Build {
     /// start (clang: -ftime-trace, gcc: -ftime-report), so the project and its build folder stay as they are. GCC compiles slower.
     #[arg(long)]
     with_timing: bool,
+    /// Keep the files of `--with-timing` in this new folder, for other tools.
+    #[arg(long, value_name = "FOLDER", requires = "with_timing")]
+    keep_times: Option<PathBuf>,
     /// The build's command, e.g. `make -j8`.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -54,8 +57,10 @@ impl Build {
         let info =
             CaptureInfo { command: self.command.clone(), working_directory: directory, ..CaptureInfo::default() };
         let interrupted = interrupt::flag();
-        let times = if self.with_timing { Some(folder_of_times()?) } else { None };
-        let timing = times.as_ref().map(|times| Timing { folder: times.path().to_owned(), cmake: cmake_with_profiles() });
+        let temporary = folder_of_times()?;
+        let kept = self.keep_times.as_deref().map(new_folder).transpose()?;
+        let times = kept.unwrap_or_else(|| temporary.path().to_owned());
+        let timing = self.with_timing.then(|| Timing { folder: times, cmake: cmake_with_profiles() });
         let log = ProcessLog::start(&folder, &prepared, info, timing)?;
         let mut program = prepared.start()?;
         let exit = loop {
@@ -84,6 +89,12 @@ impl Build {
 /// A folder for what compilers write, which goes with the recording.
 fn folder_of_times() -> Result<tempfile::TempDir, Failure> {
     tempfile::tempdir().map_err(|error| Failure::Failed(format!("the temporary folder: {error}")))
+}
+
+/// Makes a folder, and returns its absolute path.
+fn new_folder(folder: &Path) -> Result<PathBuf, Failure> {
+    let make = || std::fs::create_dir_all(folder).and_then(|()| folder.canonicalize());
+    make().map_err(|error| Failure::Failed(format!("{}: {error}", folder.display())))
 }
 
 /// The `cmake` of the path, if it is 3.18 or later.

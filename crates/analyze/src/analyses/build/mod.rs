@@ -332,4 +332,6 @@ pub const ANALYSIS: Analysis = Analysis {
 };
 
 #[cfg(test)]
+mod header_tests;
+#[cfg(test)]
 mod tests;

@@ -24,19 +24,36 @@ pub(crate) struct Piece {
     pub units: BTreeSet<usize>,
     /// By the project's header above it: cost and units. None stands for the units themselves.
     pub through: BTreeMap<Option<Arc<str>>, (u64, BTreeSet<usize>)>,
+    /// The same where no header of installed software is above it: what sources and headers of the project include themselves.
+    pub entry: BTreeMap<Option<Arc<str>>, (u64, BTreeSet<usize>)>,
     /// Intervals that the compiler reported: their number, and the sum of their times.
     pub intervals: (u64, u64),
 }
 
 impl Piece {
     fn new(name: Arc<str>, frame: FrameId) -> Self {
-        let (units, through) = (BTreeSet::new(), BTreeMap::new());
-        Self { name, frame, cost_ns: 0, own_ns: 0, units, through, intervals: (0, 0) }
+        let (units, through, entry) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+        Self { name, frame, cost_ns: 0, own_ns: 0, units, through, entry, intervals: (0, 0) }
     }
 
     /// The header of the project through which most of the cost comes.
     pub fn main_includer(&self) -> (Option<&Arc<str>>, u64, usize) {
-        let most = self.through.iter().max_by_key(|(_, (cost, _))| *cost);
+        Self::largest(&self.through)
+    }
+
+    /// The same of what the project includes itself.
+    pub fn main_entry(&self) -> (Option<&Arc<str>>, u64, usize) {
+        Self::largest(&self.entry)
+    }
+
+    /// Cost and units where the project includes it itself.
+    pub fn as_entry(&self) -> (u64, usize) {
+        let units: BTreeSet<usize> = self.entry.values().flat_map(|(_, units)| units).copied().collect();
+        (self.entry.values().map(|(cost, _)| cost).sum(), units.len())
+    }
+
+    fn largest(through: &BTreeMap<Option<Arc<str>>, (u64, BTreeSet<usize>)>) -> (Option<&Arc<str>>, u64, usize) {
+        let most = through.iter().max_by_key(|(_, (cost, _))| *cost);
         most.map_or((None, 0, 0), |(name, (cost, units))| (name.as_ref(), *cost, units.len()))
     }
 }
@@ -80,7 +97,8 @@ impl Pieces {
             let Some(process) = capture.threads[sample.thread.index()].process else { continue };
             let path: Vec<FrameId> =
                 capture.nodes_of(sample.stack).map(|node: StackId| capture.stacks[node.index()].frame).collect();
-            if path.iter().any(|frame| kinds[frame.index()] == Some(CompilerWork::FrontEnd)) {
+            let of_unit = [Some(CompilerWork::FrontEnd), Some(CompilerWork::BackEnd)];
+            if path.iter().any(|frame| of_unit.contains(&kinds[frame.index()])) {
                 units.insert(process.index());
             }
             let mut is_innermost = true;
@@ -94,15 +112,24 @@ impl Pieces {
                 if again {
                     continue;
                 }
-                let above = path[index + 1..].iter().find(|frame| is_own_header[frame.index()]);
+                let is_header = |frame: &&FrameId| kinds[frame.index()] == Some(CompilerWork::Header);
+                let mut headers_above = path[index + 1..].iter().filter(is_header);
+                let is_entry = headers_above.clone().all(|frame| is_own_header[frame.index()]);
+                let above = headers_above.find(|frame| is_own_header[frame.index()]);
                 let above = above.and_then(|frame| Some(pieces[piece_of[frame.index()]?].name.clone()));
                 let piece = &mut pieces[place];
                 piece.cost_ns += sample.weight;
                 piece.units.insert(process.index());
                 if work == CompilerWork::Header {
-                    let through = piece.through.entry(above).or_default();
-                    through.0 += sample.weight;
-                    through.1.insert(process.index());
+                    let mut add = |to: &mut BTreeMap<Option<Arc<str>>, (u64, BTreeSet<usize>)>| {
+                        let sum = to.entry(above.clone()).or_default();
+                        sum.0 += sample.weight;
+                        sum.1.insert(process.index());
+                    };
+                    add(&mut piece.through);
+                    if is_entry {
+                        add(&mut piece.entry);
+                    }
                 }
             }
         }

@@ -55,13 +55,6 @@ fn again_ns(cost_ns: u64, units: usize) -> f64 {
     cost_ns as f64 * (units.saturating_sub(1)) as f64 / units.max(1) as f64
 }
 
-/// Expensive headers without those that are most of the cost of one before.
-fn expensive<'p>(headers: &'p Pieces, counts: impl Fn(&Piece) -> bool) -> Vec<&'p Piece> {
-    let least_ns = headers.whole_ns as f64 * LEAST / 100.0;
-    let large = headers.all.iter().filter(|piece| piece.units.len() >= FEWEST && piece.cost_ns as f64 >= least_ns);
-    large.filter(|piece| counts(piece)).take(MOST).collect()
-}
-
 pub(super) struct HeaderPulledIn;
 
 impl Kind for HeaderPulledIn {
@@ -70,7 +63,11 @@ impl Kind for HeaderPulledIn {
     }
 
     fn advice(&self) -> &'static str {
-        "Forward declare what the including header names of it, and include it in the sources that use it; or move the code that needs it out of the header."
+        "Forward declare what the including header names of it, and include it in the sources that use it; or move the code that needs it out of the header. If all units need it: precompile it."
+    }
+
+    fn effects(&self) -> &'static [&'static str] {
+        &["header-parsed-often"]
     }
 
     fn confirm(&self) -> &'static str {
@@ -84,17 +81,12 @@ impl Kind for HeaderPulledIn {
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let headers = Pieces::headers(seen.selection);
         let selection = seen.selection;
-        let comes_in = |piece: &Piece| {
-            let (name, cost, units) = piece.main_includer();
-            name.is_some() && units >= FEWEST && cost as f64 >= MOSTLY * piece.cost_ns as f64
-        };
-        let mut includers: BTreeSet<&str> = BTreeSet::new();
         let mut all = Vec::new();
-        for piece in headers.all.iter().filter(|piece| !is_of_project(seen.capture(), &piece.name) && comes_in(piece)) {
-            let (Some(includer), cost, units) = piece.main_includer() else { continue };
+        for piece in headers.all.iter().filter(|piece| !is_of_project(seen.capture(), &piece.name)) {
+            let (Some(includer), cost, units) = piece.main_entry() else { continue };
+            let is_main = units >= FEWEST && cost as f64 >= MOSTLY * piece.as_entry().0 as f64;
             let gain_ns = again_ns(cost, units);
-            // The first one is the outermost: what it includes costs less and comes through it.
-            if gain_ns < headers.whole_ns as f64 * LEAST / 100.0 || !includers.insert(includer) || all.len() >= MOST {
+            if !is_main || gain_ns < headers.whole_ns as f64 * LEAST / 100.0 || all.len() >= MOST {
                 continue;
             }
             let (header, above) = (shown(selection, &piece.name), shown(selection, includer));
@@ -149,21 +141,27 @@ impl Kind for Precompile {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let headers = Pieces::headers(seen.selection);
-        let pieces = expensive(&headers, |_| true);
-        let one = |piece: &&Piece| {
-            let units = piece.units.len();
+        let is_large = |ns: f64| ns >= headers.whole_ns as f64 * LEAST / 100.0;
+        // A header of the project costs mostly what it includes, which has a finding of its own.
+        let counts = |piece: &&Piece| {
+            let (cost, units) = piece.as_entry();
+            let is_worth = !is_of_project(seen.capture(), &piece.name) || is_large(piece.own_ns as f64);
+            units >= FEWEST && is_large(again_ns(cost, units)) && is_worth
+        };
+        let one = |piece: &Piece| {
+            let (cost_ns, units) = piece.as_entry();
             let title = format!(
                 "{units} of {} parse `{}` again and again: {} of {} of CPU time",
                 NoteValue::plural(headers.units, "unit"),
                 short(&shown(seen.selection, &piece.name)),
-                ns(piece.cost_ns as f64),
+                ns(cost_ns as f64),
                 ns(headers.whole_ns as f64),
             );
-            let each = ns(piece.cost_ns as f64 / units as f64);
+            let each = ns(cost_ns as f64 / units as f64);
             let text = format!("A unit parses it for {each} on average, with all that it includes; once would be enough.");
-            found(seen, &headers, piece, title, again_ns(piece.cost_ns, units)).because(text, "show --view headers")
+            found(seen, &headers, piece, title, again_ns(cost_ns, units)).because(text, "show --view headers")
         };
-        pieces.iter().map(one).collect()
+        headers.all.iter().filter(counts).take(MOST).map(one).collect()
     }
 }
 

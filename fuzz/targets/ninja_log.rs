@@ -1,0 +1,4 @@
+//! Ninja's logs from strangers.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| stepscope_fuzz::import_and_export("ninja-log", data));
