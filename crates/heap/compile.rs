@@ -17,7 +17,18 @@ pub fn library(name: &str) {
     rustc
         .args(["--edition", "2024", "--crate-type", "cdylib"])
         .args(["--crate-name", &format!("stepscope_{name}_preload")])
-        .args(["-C", "opt-level=3", "-C", "panic=abort", "-C", "codegen-units=1", "-C", "strip=debuginfo"])
+        .args([
+            "-C",
+            "opt-level=3",
+            "-C",
+            "panic=abort",
+            "-C",
+            "codegen-units=1",
+            "-C",
+            "force-unwind-tables=yes",
+            "-C",
+            "strip=debuginfo",
+        ])
         .args(["-C", "link-arg=-nostdlib", "-C", "link-arg=-nostartfiles", "-C", "link-arg=-Wl,-z,now"])
         // A static program carries it, too, and dynamic ones load it.
         .args(["-C", "target-feature=-crt-static"])

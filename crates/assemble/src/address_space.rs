@@ -3,6 +3,7 @@
 mod caller;
 mod frame_source;
 mod mapping;
+mod python;
 mod signal_frame;
 mod stack_memory;
 mod state;
@@ -22,6 +23,9 @@ use crate::target::Target as _;
 use caller::Epilogue;
 pub(crate) use frame_source::{Ending, FrameSource, RuleCaches};
 pub(crate) use mapping::Mapping;
+use python::PythonFrames;
+pub use python::STUB as PYTHON_STUB;
+pub(crate) use python::{Saved, SavedRegisters};
 use stack_memory::LiveMemory;
 use state::{DeepStack, RememberedStacks, WalkState};
 pub(crate) use user_stack::UserStack;
@@ -51,6 +55,7 @@ pub(crate) struct AddressSpace {
     remembered: FxHashMap<u32, RememberedStacks>,
     /// By thread, its last stack that was too deep to keep.
     deep: FxHashMap<u32, DeepStack>,
+    python: PythonFrames,
     live: LiveMemory,
     /// Memory operands of the code around an address.
     operands: FxHashMap<u64, Arc<[DataOperand]>>,
@@ -97,6 +102,7 @@ impl AddressSpace {
             callers: FxHashMap::default(),
             remembered: FxHashMap::default(),
             deep: FxHashMap::default(),
+            python: PythonFrames::default(),
             live: LiveMemory::default(),
             operands: FxHashMap::default(),
             states: Vec::new(),
@@ -160,6 +166,7 @@ impl AddressSpace {
         if !self.frames.is_empty() {
             self.frames.retain(|address, _| !new.range.contains(address));
             self.after_call.retain(|address, _| !new.range.contains(address));
+            self.python.forget(&new.range);
             self.epilogues.retain(|address, _| !new.range.contains(address));
             self.callers.retain(|(caller, callee), _| !new.range.contains(caller) && !new.range.contains(callee));
         }

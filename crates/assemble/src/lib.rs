@@ -78,6 +78,8 @@ mod thread_timeline;
 mod unwind_tables;
 pub mod written_switch;
 
+#[doc(hidden)]
+pub use address_space::PYTHON_STUB;
 pub use assembler::{Assembler, Code};
 pub use builder::{Builder, Growing, Rows, finish, finish_in};
 pub use code_names::{NamedCode, Unnamed};
@@ -92,7 +94,7 @@ pub use initial_process::{InitialMapping, InitialProcess, InitialThread};
 pub use join::Joiner;
 pub use machine_reading::MachineReading;
 pub use naming::{Renaming, name_again};
-pub use registers::GENERAL_REGISTERS;
+pub use registers::{GENERAL_REGISTERS, STACK_REGISTERS};
 pub use step_time::{StepPoint, StepTime, StepTimeSource, TimeArgument, TimeArgumentError, TimeValue};
 pub use symbols::{NoSymbols, Symbols};
 pub use target::{Image, NoTarget, Target, UsedFile};

@@ -2,6 +2,29 @@
 
 use framehop::UnwindRegsNative;
 
+/// General registers but the stack pointer, by their numbers in DWARF and in the kernel's records. First those that functions leave
+/// as they were: `rbx`, `rbp` and `r12` to `r15`; then `rax`, `rdx`, `rcx`, `rsi`, `rdi` and `r8` to `r11`. Only those of x86-64
+/// are of use here.
+pub(crate) const GENERAL: [(u16, u32); 15] = [
+    (3, 1),
+    (6, 6),
+    (12, 20),
+    (13, 21),
+    (14, 22),
+    (15, 23),
+    (0, 0),
+    (1, 3),
+    (2, 2),
+    (4, 4),
+    (5, 5),
+    (8, 16),
+    (9, 17),
+    (10, 18),
+    (11, 19),
+];
+/// How many of them functions leave as they were.
+pub(crate) const PRESERVED: usize = 6;
+
 /// Instruction pointer, stack pointer, frame pointer, and link register of a user stack's leaf.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Registers {
@@ -11,10 +34,19 @@ pub(crate) struct Registers {
     /// The link register, where the architecture has one.
     #[cfg_attr(target_arch = "x86_64", allow(dead_code))]
     pub lr: u64,
+    /// The registers of [`GENERAL`], where they were recorded.
+    pub general: [Option<u64>; GENERAL.len()],
 }
 
 /// The general registers and the instruction pointer, by the kernel's numbers: what addresses of data are computed from.
 pub const GENERAL_REGISTERS: u64 = 0x00ff_01ff;
+
+/// The registers that stacks need: for unwinding, and for the instruction that a Python function runs.
+#[cfg(target_arch = "x86_64")]
+pub const STACK_REGISTERS: u64 = GENERAL_REGISTERS;
+/// The registers that stacks need.
+#[cfg(target_arch = "aarch64")]
+pub const STACK_REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32; // FP, LR, SP, PC
 
 /// The value of a register in a record that has those in `mask`, in the order of their numbers.
 pub(crate) fn recorded_register(values: &[u64], mask: u64, number: u32) -> Option<u64> {
@@ -33,13 +65,14 @@ impl Registers {
         #[cfg(target_arch = "aarch64")]
         const NUMBERS: [u32; 4] = [32, 31, 29, 30]; // PERF_REG_ARM64_PC, SP, X29, LR
         let [ip, sp, fp, lr] = NUMBERS.map(|number| recorded_register(values, mask, number));
-        Some(Self { ip: ip?, sp: sp?, fp: fp?, lr: lr? })
+        let general = GENERAL.map(|(_, number)| recorded_register(values, mask, number));
+        Some(Self { ip: ip?, sp: sp?, fp: fp?, lr: lr?, general })
     }
 
     /// For sources that copy neither registers nor stacks: the walk ends after the first frame, and the call chain
     /// continues it.
     pub fn of_callchain(chain: &[u64]) -> Option<Self> {
-        Some(Self { ip: *chain.first()?, sp: Self::NO_STACK, fp: u64::MAX, lr: 0 })
+        Some(Self { ip: *chain.first()?, sp: Self::NO_STACK, fp: u64::MAX, lr: 0, general: [None; GENERAL.len()] })
     }
 
     #[cfg(target_arch = "x86_64")]

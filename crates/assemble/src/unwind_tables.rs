@@ -7,8 +7,13 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::address_space::{Saved, SavedRegisters};
+use crate::registers::{GENERAL, PRESERVED};
 use framehop::ExplicitModuleSectionInfo;
-use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
+use gimli::{
+    BaseAddresses, CieOrFde, EhFrame, FrameDescriptionEntry, LittleEndian, RegisterRule, UnwindContext,
+    UnwindSection as _,
+};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ReadRef, elf};
 use stepscope_symbolize::{GO_FUNCTIONS_SECTIONS, go_text_start};
@@ -127,15 +132,42 @@ impl UnwindTables {
         covering.or_else(|| starts().then_some(TableEntry::Start))
     }
 
+    /// Where the function at an address saved its caller's registers, where the file's bytes from `offset` are mapped at
+    /// `mapped`.
+    pub(crate) fn saved_registers(&self, mapped: &Range<u64>, offset: u64, address: u64) -> Option<SavedRegisters> {
+        let address = address.wrapping_sub(self.mapped_base(mapped, offset)?).wrapping_add(self.base);
+        let (bases, frames) = (bases(&self.sections), eh_frame(self.sections.eh_frame.as_deref()?));
+        let entry = self.fde(address, &bases, &frames)?;
+        let mut context = UnwindContext::new();
+        let row = entry.unwind_info_for_address(&frames, &bases, &mut context, address).ok()?;
+        let saved = |number| match row.register(gimli::Register(number)).unwrap_or(RegisterRule::Undefined) {
+            RegisterRule::Undefined | RegisterRule::SameValue => Saved::Kept,
+            RegisterRule::Offset(offset) => Saved::At(offset),
+            _ => Saved::Unknown,
+        };
+        let mut of_each = [Saved::Unknown; PRESERVED];
+        of_each.iter_mut().zip(GENERAL).for_each(|(of_one, (number, _))| *of_one = saved(number));
+        Some(of_each)
+    }
+
     fn covering_entry(&self, address: u64) -> Option<TableEntry> {
-        let bases = bases(&self.sections);
+        let frames = eh_frame(self.sections.eh_frame.as_deref()?);
+        let entry = self.fde(address, &bases(&self.sections), &frames)?;
+        Some(if entry.is_signal_trampoline() { TableEntry::SignalReturn } else { TableEntry::Function })
+    }
+
+    /// The description of the function at an address of the file.
+    fn fde<'a>(
+        &self,
+        address: u64,
+        bases: &BaseAddresses,
+        frames: &EhFrame<Bytes<'a>>,
+    ) -> Option<FrameDescriptionEntry<Bytes<'a>>> {
         let table = FunctionTable::parse(self.sections.eh_frame_hdr.as_deref()?)?;
         let place = table.entry(self.sections.eh_frame_hdr_svma.as_ref()?.start, address)?;
         let place = place.checked_sub(self.sections.eh_frame_svma.as_ref()?.start)?;
-        let frames = eh_frame(self.sections.eh_frame.as_deref()?);
-        let entry = frames.fde_from_offset(&bases, (place as usize).into(), EhFrame::cie_from_offset).ok()?;
-        entry.contains(address).then_some(())?;
-        Some(if entry.is_signal_trampoline() { TableEntry::SignalReturn } else { TableEntry::Function })
+        let entry = frames.fde_from_offset(bases, (place as usize).into(), EhFrame::cie_from_offset).ok()?;
+        entry.contains(address).then_some(entry)
     }
 
     /// Where the file's address `base` is in a process.
@@ -152,6 +184,7 @@ impl UnwindTables {
     }
 }
 
+type Bytes<'a> = gimli::EndianSlice<'a, LittleEndian>;
 type Sections = ExplicitModuleSectionInfo<Arc<[u8]>>;
 
 fn bases(sections: &Sections) -> BaseAddresses {
@@ -163,7 +196,7 @@ fn bases(sections: &Sections) -> BaseAddresses {
         .set_got(start(&sections.got_svma))
 }
 
-fn eh_frame(bytes: &[u8]) -> EhFrame<gimli::EndianSlice<'_, LittleEndian>> {
+fn eh_frame(bytes: &[u8]) -> EhFrame<Bytes<'_>> {
     let mut section = EhFrame::new(bytes, LittleEndian);
     section.set_address_size(8);
     section

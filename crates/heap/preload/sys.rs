@@ -25,6 +25,7 @@ mod number {
     pub const TGKILL: usize = 234;
     pub const OPENAT: usize = 257;
     pub const FALLOCATE: usize = 285;
+    pub const PRLIMIT64: usize = 302;
 }
 
 /// # Safety
@@ -142,12 +143,13 @@ pub fn write(file: i32, bytes: &[u8]) -> isize {
     unsafe { call(number::WRITE, [file as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0]) }
 }
 
-/// Maps memory that repeats some machine code and can be run, not written. Null if that is refused.
+/// Maps memory that repeats some machine code and can be run, not written, and behind it as much memory for data. Null if that
+/// is refused.
 pub fn map_code(code: &[u8], bytes: usize) -> *const u8 {
     const PROT_READ_EXECUTE: usize = 5;
     // SAFETY: a new mapping.
     unsafe {
-        let at = call(number::MMAP, [0, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, usize::MAX, 0]);
+        let at = call(number::MMAP, [0, 2 * bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, usize::MAX, 0]);
         if is_error(at) {
             return core::ptr::null();
         }
@@ -156,7 +158,7 @@ pub fn map_code(code: &[u8], bytes: usize) -> *const u8 {
             part.copy_from_slice(code);
         }
         if call(number::MPROTECT, [at as usize, bytes, PROT_READ_EXECUTE, 0, 0, 0]) != 0 {
-            unmap(at as *mut u8, bytes);
+            unmap(at as *mut u8, 2 * bytes);
             return core::ptr::null();
         }
         at as *const u8
@@ -177,6 +179,15 @@ pub fn truncate(file: i32, bytes: usize) -> bool {
 pub fn allocate(file: i32, at: usize, bytes: usize) -> bool {
     // SAFETY: no memory is involved.
     unsafe { call(number::FALLOCATE, [file as usize, 0, at, bytes, 0, 0]) == 0 }
+}
+
+/// How large the main thread's stack may become, in bytes.
+pub fn stack_limit() -> usize {
+    const RLIMIT_STACK: usize = 3;
+    let mut limit = [0_usize; 2];
+    // SAFETY: the buffer is a `rlimit64`.
+    unsafe { call(number::PRLIMIT64, [0, RLIMIT_STACK, 0, limit.as_mut_ptr() as usize, 0, 0]) };
+    limit[0]
 }
 
 pub fn pid() -> u32 {

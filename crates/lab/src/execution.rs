@@ -23,7 +23,7 @@ use stepscope_model::Phase;
 use stepscope_model::quantity::plural;
 use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Output, StopReport, allowed_cpus};
 use stepscope_record::proc::ProcessTree;
-use stepscope_record::{Label, RecordError, StepPoint};
+use stepscope_record::{Label, PythonFunctions, RecordError, StepPoint};
 
 use crate::calm::DuringSum;
 use crate::conditions::During;
@@ -180,6 +180,7 @@ impl Execution<'_, '_> {
                 _ => None,
             },
             speed_probe: scenario.record.speed_probe,
+            python: PythonFunctions::asked(scenario.record.python),
             label: self.label(first),
         };
         let folder = first.map_or_else(|| self.folder.join(UNWANTED_FOLDER), |phase| self.folder_of(phase));

@@ -9,7 +9,7 @@ use std::path::Path;
 use stepscope_model::{Capture, Dimension};
 use stepscope_record::launch::{Exit, Launch, Launched};
 
-use stepscope_record::{Label, LogError, Options, Progress, RecordError, StepPoint};
+use stepscope_record::{Label, LogError, Options, Progress, PythonFunctions, RecordError, StepPoint};
 use stepscope_symbolize::Symbolizer;
 
 /// How a launch is recorded.
@@ -27,6 +27,8 @@ pub struct Order {
     pub step_scope: Option<String>,
     /// Whether the machine's speed is measured beside.
     pub speed_probe: bool,
+    /// Which programs show their Python functions.
+    pub python: PythonFunctions,
     /// Label of the first capture.
     pub label: Label,
 }
@@ -105,6 +107,7 @@ impl Recorder for PerfRecorder {
             step_later: order.step_later,
             step_scope: order.step_scope.clone(),
             speed_probe: order.speed_probe,
+            python: order.python,
             label: order.label.clone(),
             ..self.options.clone()
         };

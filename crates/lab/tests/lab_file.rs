@@ -22,6 +22,7 @@ owned = { namespaces = ["gz::"], modules = ["libgz-*"], sources = ["src/**", "/o
 dimensions = ["cpu", "sched"]
 frequency_hz = 499
 speed_probe = false
+python = false
 phases = ["steady", "loading"]
 loading = { timeout_s = 60 }
 steady = { warmup_s = 2.5, duration_s = 10 }
@@ -105,6 +106,7 @@ fn a_scenario_overrides_single_keys_of_the_general_settings() {
         duration: Duration::from_secs(20),
         steps: None,
         speed_probe: false,
+        python: Some(false),
     };
     assert_eq!(lab.scenarios[0].record, expected);
     assert_eq!(lab.scenarios[1].record.duration, Duration::from_secs(10));
@@ -256,6 +258,14 @@ fn the_number_of_memory_errors_has_a_limit_of_its_own() {
     let lab = parse("scenario.a = { command = ['a'] }\n[gate]\nmemory_errors = 0");
     let none = Limit { of: Limited::Metric("memory_errors".to_owned()), allowed: Allowed::AtMost(0.0) };
     assert_eq!(lab.limits.limits, [none]);
+}
+
+#[test]
+fn python_functions_are_shown_of_interpreters_of_all_programs_or_of_none() {
+    let lab = |keys: &str| parse(&format!("scenario.a = {{ command = ['a'] }}\n[record]\n{keys}"));
+    let python = |keys| lab(keys).scenarios[0].record.python;
+    let asked = ["", "with = ['python']", "python = true", "python = false"].map(python);
+    assert_eq!(asked, [None, Some(true), Some(true), Some(false)]);
 }
 
 #[test]

@@ -24,8 +24,31 @@ enum Frame {
     Offset(usize),
 }
 
+/// Where a code object keeps the bytecode that runs.
+enum Bytecode {
+    /// In a `bytes` object, its attribute `co_code`.
+    Object,
+    /// In itself, at this place: behind all that has a fixed size.
+    Inside(usize),
+}
+
+/// How the lines of a code object are stored.
+#[derive(Clone, Copy)]
+pub struct Lines {
+    pub attribute: &'static CStr,
+    /// Marks the form in maps.
+    pub form: u8,
+}
+
 pub struct Api {
     frame: Frame,
+    bytecode: Bytecode,
+    /// Whether calls of Python functions take no native stack without an evaluator.
+    pub inlines_calls: bool,
+    pub minor_version: u8,
+    pub lines: Lines,
+    bytes: unsafe extern "C" fn(*mut Object) -> *const u8,
+    bytes_len: unsafe extern "C" fn(*mut Object) -> isize,
     pub add_audit_hook: unsafe extern "C" fn(Audit, *mut c_void) -> c_int,
     pub interpreter: unsafe extern "C" fn() -> *mut c_void,
     pub evaluator: unsafe extern "C" fn(*mut c_void) -> Evaluate,
@@ -47,8 +70,15 @@ impl Api {
     /// The functions of CPython 3.9 to 3.13 in this program. `None` in other programs.
     pub fn find() -> Option<Self> {
         let add_audit_hook = function(c"PySys_AddAuditHook")?;
+        let minor = minor_version()?;
         Some(Self {
-            frame: Frame::find()?,
+            frame: Frame::find(minor)?,
+            bytecode: Bytecode::find(minor)?,
+            inlines_calls: minor >= 11,
+            minor_version: minor,
+            lines: Lines::of(minor),
+            bytes: function(c"PyBytes_AsString")?,
+            bytes_len: function(c"PyBytes_Size")?,
             add_audit_hook,
             interpreter: function(c"PyInterpreterState_Get")?,
             evaluator: function(c"_PyInterpreterState_GetEvalFrameFunc")?,
@@ -87,6 +117,52 @@ impl Api {
         }
     }
 
+    /// The bytecode of a code object that runs, and its length in bytes.
+    ///
+    /// # Safety
+    /// It must be a code object. The interpreter's lock must be held.
+    pub unsafe fn bytecode(&self, code: *mut Object) -> (*const u8, usize) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self.bytecode {
+                // The object lives as long as the code object.
+                Bytecode::Object => self.bytes_of(code, c"co_code", |bytes| (bytes.as_ptr(), bytes.len())),
+                Bytecode::Inside(offset) => {
+                    /// `ob_size` of a variable-sized object: instructions of 2 bytes here.
+                    const SIZE: usize = 16;
+                    let instructions = code.byte_add(SIZE).cast::<usize>().read();
+                    Some((code.byte_add(offset).cast::<u8>().cast_const(), 2 * instructions))
+                }
+            }
+        }
+        .unwrap_or((core::ptr::null(), 0))
+    }
+
+    /// Passes on the bytes of an attribute.
+    ///
+    /// # Safety
+    /// As for [`bytecode`](Self::bytecode).
+    pub unsafe fn bytes_of<T>(&self, code: *mut Object, attribute: &CStr, take: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        // SAFETY: the caller's.
+        unsafe {
+            let object = (self.attribute)(code, attribute.as_ptr());
+            if object.is_null() {
+                (self.clear_error)();
+                return None;
+            }
+            let (start, length) = ((self.bytes)(object), (self.bytes_len)(object));
+            let taken = match (start.is_null(), usize::try_from(length)) {
+                (false, Ok(length)) => Some(take(core::slice::from_raw_parts(start, length))),
+                _ => {
+                    (self.clear_error)();
+                    None
+                }
+            };
+            self.release(object);
+            taken
+        }
+    }
+
     /// # Safety
     /// The caller gives up its reference.
     pub unsafe fn release(&self, object: *mut Object) {
@@ -97,24 +173,53 @@ impl Api {
 
 impl Frame {
     /// By the version: the layout of 3.11 has no function.
-    fn find() -> Option<Self> {
+    fn find(minor: u8) -> Option<Self> {
         /// `f_func`, `f_globals`, `f_builtins` and `f_locals` stand before `f_code`.
         const OF_3_11: usize = 32;
-        let version: extern "C" fn() -> *const c_char = function(c"Py_GetVersion")?;
-        // SAFETY: a text that ends with NUL.
-        let version = unsafe { CStr::from_ptr(version()) }.to_bytes();
-        // Without the interpreter's lock, nothing here was tried.
-        if version.windows(b"free-threading".len()).any(|part| part == b"free-threading") {
-            return None;
-        }
-        let minor = version.strip_prefix(b"3.")?;
-        match minor.split(|byte| !byte.is_ascii_digit()).next()? {
-            b"9" | b"10" => function(c"PyFrame_GetCode").map(Self::Function),
-            b"11" => Some(Self::Offset(OF_3_11)),
-            b"12" | b"13" => function(c"PyUnstable_InterpreterFrame_GetCode").map(Self::Function),
+        match minor {
+            9 | 10 => function(c"PyFrame_GetCode").map(Self::Function),
+            11 => Some(Self::Offset(OF_3_11)),
+            12 | 13 => function(c"PyUnstable_InterpreterFrame_GetCode").map(Self::Function),
             _ => None,
         }
     }
+}
+
+impl Bytecode {
+    fn find(minor: u8) -> Option<Self> {
+        /// `tp_basicsize` in a type object.
+        const BASIC_SIZE: usize = 32;
+        if minor < 11 {
+            return Some(Self::Object);
+        }
+        let code_type = first(c"PyCode_Type");
+        // SAFETY: a type object, which is initialized statically.
+        (code_type != 0).then(|| Self::Inside(unsafe { ((code_type + BASIC_SIZE) as *const usize).read() }))
+    }
+}
+
+impl Lines {
+    fn of(minor: u8) -> Self {
+        match minor {
+            9 => Self { attribute: c"co_lnotab", form: b'a' },
+            10 => Self { attribute: c"co_linetable", form: b'b' },
+            _ => Self { attribute: c"co_linetable", form: b'c' },
+        }
+    }
+}
+
+/// The 12 of Python 3.12. `None` of other versions than 3, and of builds without the interpreter's lock: nothing here was tried
+/// with them.
+fn minor_version() -> Option<u8> {
+    let version: extern "C" fn() -> *const c_char = function(c"Py_GetVersion")?;
+    // SAFETY: a text that ends with NUL.
+    let version = unsafe { CStr::from_ptr(version()) }.to_bytes();
+    if version.windows(b"free-threading".len()).any(|part| part == b"free-threading") {
+        return None;
+    }
+    let minor = version.strip_prefix(b"3.")?;
+    let digits = minor.iter().take_while(|byte| byte.is_ascii_digit());
+    Some(digits.fold(0_u8, |number, digit| number.saturating_mul(10).saturating_add(digit - b'0')))
 }
 
 /// A function of the program, by its name.

@@ -4,13 +4,14 @@
 //! 2. The first `import` of an interpreter installs a frame evaluator (PEP 523).
 //! 3. The evaluator runs each frame through the stub of its code object: machine code that keeps a frame pointer and calls
 //!    CPython's own evaluator. So each Python function has a native frame of its own.
-//! 4. `/tmp/perf-PID.map` names the stubs, in the form of `python3 -X perf` with the first line at the end.
+//! 4. `/tmp/stepscope-python-PID.map` names the stubs, and has the table of lines of each code object.
 //!
-//! Modules: `api`: CPython's functions; `stubs`: machine code; `map`: names. The rest is shared with `stepscope-heap`.
+//! Modules: `api`: CPython's functions; `depth`: how much stack is used; `stubs`: machine code; `map`: names. The rest is shared with `stepscope-heap`.
 
 #![no_std]
 
 mod api;
+mod depth;
 #[path = "../../heap/preload/lock.rs"]
 mod lock;
 mod map;
@@ -49,6 +50,7 @@ extern "C" fn load() {
     if at.is_null() {
         return;
     }
+    depth::start(api.minor_version);
     // SAFETY: new memory of this size. It must survive `fork`.
     unsafe {
         at.write(api);
@@ -95,10 +97,34 @@ fn install(api: &Api) {
 /// Runs a frame through the stub of its code object. The last call is a jump, so that stacks do not have this function.
 extern "C" fn evaluate(thread: *mut c_void, frame: *mut c_void, throws: c_int) -> *mut Object {
     let Some(api) = api() else { return null_mut() };
+    if api.inlines_calls && depth::is_deep() {
+        return evaluate_with_inlined_calls(api, thread, frame, throws);
+    }
     // SAFETY: CPython calls this with a frame, and holds the interpreter's lock.
     match unsafe { stub(api, frame) } {
         Some(stub) => stub(thread, frame, throws, api.evaluate),
         None => (api.evaluate)(thread, frame, throws),
+    }
+}
+
+/// Runs a frame without the evaluator for all that it calls, in all threads: so further calls take no native stack, as without
+/// this library.
+#[cold]
+#[inline(never)]
+fn evaluate_with_inlined_calls(api: &Api, thread: *mut c_void, frame: *mut c_void, throws: c_int) -> *mut Object {
+    // SAFETY: as in `evaluate`.
+    unsafe {
+        let interpreter = (api.interpreter)();
+        (api.set_evaluator)(interpreter, api.evaluate);
+        let result = match stub(api, frame) {
+            Some(stub) => stub(thread, frame, throws, api.evaluate),
+            None => (api.evaluate)(thread, frame, throws),
+        };
+        // Another one may have been installed meanwhile.
+        if (api.evaluator)(interpreter) as usize == api.evaluate as usize {
+            (api.set_evaluator)(interpreter, evaluate);
+        }
+        result
     }
 }
 
@@ -129,6 +155,8 @@ unsafe fn add_stub(api: &Api, code: *mut Object) -> *const u8 {
         let mut error = [null_mut(); 3];
         let [kind, value, trace] = &mut error;
         (api.fetch_error)(kind, value, trace);
+        let (start, bytes) = api.bytecode(code);
+        stubs::set_bytecode(stub, start, bytes);
         if (api.set_extra)(code, EXTRA.load(Relaxed), stub.cast_mut().cast()) == 0 {
             map::name(api, code, stub);
         }

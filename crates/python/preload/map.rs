@@ -1,4 +1,7 @@
-//! `/tmp/perf-PID.map`: the names of stubs.
+//! `/tmp/stepscope-python-PID.map`: the names of stubs, and the lines of their code objects.
+//!
+//! A line is `START SIZE py::NAME:FILE:LINE`, as in maps for `perf`. Before it may stand a line `lines FORM BYTES`: the table of
+//! lines, with the form of 3.9 (a), 3.10 (b) or later versions (c), in hexadecimal.
 //!
 //! Each name is added with the file opened for it: a program may close all its files. A child of `fork` copies what its parent had,
 //! because it has the parent's stubs.
@@ -15,9 +18,11 @@ static OWNER: AtomicU32 = AtomicU32::new(0);
 /// Memory that is zero in children of `fork`: that is how they know.
 static STARTED: AtomicPtr<AtomicU32> = AtomicPtr::new(null_mut());
 /// Longest path of a map.
-const PATH: usize = 32;
+const PATH: usize = 48;
 /// Longest line. Longer names are cut off.
 const LINE: usize = 1024;
+/// Longest table of lines. Longer ones are left out.
+const TABLE: usize = 1 << 20;
 
 /// Prepares the map. `false` without memory.
 pub fn start() -> bool {
@@ -98,10 +103,33 @@ pub unsafe fn name(api: &Api, code: *mut Object, stub: *const u8) {
     line.push(b"\n");
     let file = sys::open_end(&path(OWNER.load(Acquire)));
     if file >= 0 {
+        // SAFETY: the caller's.
+        unsafe { api.bytes_of(code, api.lines.attribute, |table| write_table(file, api.lines.form, table)) };
         sys::write(file, &line.bytes[..line.len]);
         sys::close(file);
     }
 }
+
+/// Writes a table of lines, in pieces: the interpreter's lock keeps others from the file.
+fn write_table(file: i32, form: u8, table: &[u8]) {
+    if table.len() > TABLE {
+        return;
+    }
+    let mut line = Line { bytes: [0; LINE], len: 0 };
+    line.push(b"lines ");
+    line.push(&[form, b' ']);
+    for byte in table {
+        if line.len + 3 > LINE {
+            sys::write(file, &line.bytes[..line.len]);
+            line.len = 0;
+        }
+        line.push(&[HEXADECIMAL[usize::from(byte >> 4)], HEXADECIMAL[usize::from(byte & 15)]]);
+    }
+    line.push(b"\n");
+    sys::write(file, &line.bytes[..line.len]);
+}
+
+const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";
 
 struct Line {
     bytes: [u8; LINE],
@@ -123,7 +151,7 @@ impl Line {
         let mut at = digits.len();
         loop {
             at -= 1;
-            digits[at] = b"0123456789abcdef"[(number % base) as usize];
+            digits[at] = HEXADECIMAL[(number % base) as usize];
             number /= base;
             if number == 0 || at == 0 {
                 break;
@@ -161,7 +189,7 @@ impl Line {
 /// The path of a process's map, which ends with NUL.
 fn path(pid: u32) -> [u8; PATH] {
     let mut line = Line { bytes: [0; LINE], len: 0 };
-    line.push(b"/tmp/perf-");
+    line.push(b"/tmp/stepscope-python-");
     line.number(u64::from(pid), 10);
     line.push(b".map");
     let mut path = [0; PATH];

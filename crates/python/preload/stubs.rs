@@ -1,4 +1,7 @@
 //! Machine code: a stub for each code object. All are the same, so memory is filled at once and never written again.
+//!
+//! At a fixed distance behind each stub stand the address and the length of its code object's bytecode. The recorder reads
+//! them to find the instruction that runs (`crates/assemble/src/address_space/python.rs`).
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -17,7 +20,7 @@ pub const BYTES: usize = 16;
 /// code after the call.
 const CODE: [u8; BYTES] =
     [0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc];
-/// Bytes that are mapped at once.
+/// Bytes that are mapped at once, and the distance from a stub to its data.
 const CHUNK: usize = 64 << 10;
 /// Code objects with a stub, at most: programs can make code without end.
 const MOST: usize = 1 << 19;
@@ -37,6 +40,15 @@ struct Stubs {
 unsafe impl Sync for Stubs {}
 
 static STUBS: Stubs = Stubs { lock: Lock::new(), free: UnsafeCell::new(Free { next: null(), end: null(), used: 0 }) };
+
+/// Notes the bytecode of a stub's code object.
+///
+/// # Safety
+/// The stub must be one of [`next`], and known to nobody else yet.
+pub unsafe fn set_bytecode(stub: *const u8, start: *const u8, bytes: usize) {
+    // SAFETY: each stub has data at this distance.
+    unsafe { stub.wrapping_add(CHUNK).cast_mut().cast::<[usize; 2]>().write([start as usize, bytes]) };
+}
 
 /// A new stub, or null.
 pub fn next() -> *const u8 {

@@ -18,12 +18,17 @@ use crate::proc;
 /// Open files, at most.
 const MOST_FILES: usize = 1000;
 
+/// The start of the names of maps that generators of code write for `perf`.
+const PERF_MAP: &str = "perf";
+/// The start of the names of maps that our library writes.
+const PYTHON_MAP: &str = "stepscope-python";
+
 /// Open files of recorded processes.
 #[derive(Debug, Default)]
 pub(crate) struct KeptFiles {
     files: Vec<KeptFile>,
     /// Maps of generated code by process.
-    maps: BTreeMap<u32, ExpectedMap>,
+    maps: BTreeMap<(u32, &'static str), ExpectedMap>,
 }
 
 /// A map of generated code that a process may write.
@@ -37,13 +42,13 @@ struct ExpectedMap {
 }
 
 impl ExpectedMap {
-    fn of(pid: u32) -> Self {
+    fn of(pid: u32, name: &str) -> Self {
         let inner = proc::status(pid).ok().and_then(|status| status.namespace_pids.last().copied()).unwrap_or(pid);
         let folder = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
             .open(format!("/proc/{pid}/root/tmp"));
-        Self { folder: folder.ok(), name: format!("perf-{inner}.map"), file: None }
+        Self { folder: folder.ok(), name: format!("{name}-{inner}.map"), file: None }
     }
 
     fn look(&mut self) {
@@ -70,14 +75,16 @@ impl KeptFiles {
         }
     }
 
-    /// Expects that a process writes a map of the code that it generates.
+    /// Expects that a process writes maps of the code that it generates.
     pub fn expect_map(&mut self, pid: u32) {
-        self.maps.entry(pid).or_insert_with(|| ExpectedMap::of(pid));
+        for name in [PERF_MAP, PYTHON_MAP] {
+            self.maps.entry((pid, name)).or_insert_with(|| ExpectedMap::of(pid, name));
+        }
     }
 
-    /// Whether a process wrote a map.
-    pub fn has_maps(&self) -> bool {
-        self.maps.values().any(|map| map.file.is_some())
+    /// Whether a process wrote a map of its Python functions.
+    pub fn has_python_maps(&self) -> bool {
+        self.maps.iter().any(|((_, name), map)| *name == PYTHON_MAP && map.file.is_some())
     }
 
     /// Opens maps that were written since the last look.
@@ -88,14 +95,14 @@ impl KeptFiles {
     /// Copies what cannot be found by its path into a capture's folder. Returns notes about failures.
     pub fn copy_to(&mut self, folder: &Path) -> Vec<String> {
         self.look();
-        let maps = self.maps.iter().filter_map(|(pid, map)| {
-            // Under the name that the process has for us.
-            Some((PathBuf::from(format!("/tmp/perf-{pid}.map")), map.file.as_ref()?))
+        let maps = self.maps.iter().filter_map(|((pid, name), map)| {
+            // Under the name that the process has for us. Ours is removed when the process has ended.
+            Some((PathBuf::from(format!("/tmp/{name}-{pid}.map")), map.file.as_ref()?, *name == PYTHON_MAP))
         });
-        let files = self.files.iter().map(|kept| (kept.path.clone(), &kept.file));
+        let files = self.files.iter().map(|kept| (kept.path.clone(), &kept.file, false));
         let mut notes = Vec::new();
-        for (path, file) in files.chain(maps) {
-            if leads_to(&path, file) {
+        for (path, file, is_ours) in files.chain(maps) {
+            if !is_ours && leads_to(&path, file) {
                 continue;
             }
             if let Err(error) = copy(&path, file, folder) {
@@ -107,6 +114,17 @@ impl KeptFiles {
             }
         }
         notes
+    }
+}
+
+impl Drop for KeptFiles {
+    /// Removes the maps that our library wrote. A process that goes on makes a new one, which has only its new functions.
+    fn drop(&mut self) {
+        for ((_, name), ExpectedMap { folder, name: file, .. }) in &self.maps {
+            if let (&PYTHON_MAP, Some(folder)) = (name, folder) {
+                let _ = fs::remove_file(format!("/proc/self/fd/{}/{file}", folder.as_raw_fd()));
+            }
+        }
     }
 }
 

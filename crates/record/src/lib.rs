@@ -43,6 +43,7 @@ pub mod session;
 pub use finish::{LogError, finish};
 #[doc(hidden)]
 pub use marks::{ReadMark, read_segment};
+pub use python::PythonFunctions;
 pub use session::{
     Kernel, Label, Options, Progress, Reason, RecordError, Recording, StepPoint, StepTime, TimeArgument, Until,
 };

@@ -145,13 +145,13 @@ impl Recording {
         let command = launch.command().iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let heap = options.dimensions.contains(&Dimension::Heap).then(|| Preload::new(options.heap_sample_bytes));
         let launch = launch.env(RECORDER_VARIABLE, marks.greeting());
+        let python = options.python.are_wanted(&launch, &options.dimensions).then(Python::new);
         let (launch, checkers) = error_logs::prepare(launch, &options.dimensions, folder);
         let clean_up = || error_logs::remove(folder);
         let launch = match &heap {
             Some(Ok(preload)) => preload.add_to(launch),
             _ => launch,
         };
-        let python = options.python.then(Python::new);
         let launch = match &python {
             Some(python) => python.add_to(launch),
             None => launch,

@@ -1,5 +1,8 @@
 //! Names of generated code, from the files that its generator writes for `perf`: `/tmp/perf-PID.map` or a jitdump.
 //!
+//! The library that shows Python functions in stacks writes a map of its own, `/tmp/stepscope-python-PID.map`, with the lines of
+//! each function. In the high bits of an address of its code is the number of the instruction of Python that runs, from one on.
+//!
 //! The kernel's sources describe both: `tools/perf/Documentation/jit-interface.txt` and `jitdump-specification.txt`.
 
 use std::fs::{self, File};
@@ -10,11 +13,16 @@ use std::sync::Arc;
 use linux_perf_data::jitdump::{JitDumpReader, JitDumpRecord};
 use stepscope_model::SymbolSource;
 
+use crate::python_lines::PythonLines;
 use crate::texts::Texts;
 use crate::{ModuleNames, NamedBy, NamedFrame, Options, Place, Problem};
 
 /// Name of all generated code without a name, see [`crate::kernel::NAMELESS`].
 const NAMELESS: &str = "[jit]";
+
+/// Bits of an address, above which is the number of an instruction. Programs use no more (`TASK_SIZE` of x86-64).
+const ADDRESS_BITS: u32 = 48;
+const ADDRESS: u64 = (1 << ADDRESS_BITS) - 1;
 
 /// Size limit of a map. Generators write some megabytes.
 const MAX_MAP_BYTES: u64 = 1 << 30;
@@ -37,18 +45,20 @@ struct Function {
     /// Order of creation. Later functions replace earlier ones, because generators reuse memory.
     order: usize,
     name: Arc<str>,
+    /// Its file and first line.
     line: Option<(Arc<str>, u32)>,
+    lines: Option<PythonLines>,
 }
 
 /// Reads the map or jitdump of process `pid`.
 pub(crate) fn load(pid: u32, dumps: &[PathBuf], options: &Options) -> JitCode {
     let mut functions = Vec::new();
     let mut found = false;
-    for path in map_candidates(pid, options) {
-        let Some(text) = read_map(&path) else { continue };
-        found = true;
-        parse_map(&text, &mut functions);
-        break;
+    for name in ["perf", "stepscope-python"] {
+        if let Some(text) = map_candidates(name, pid, options).iter().find_map(|path| read_map(path)) {
+            found = true;
+            parse_map(&text, &mut functions);
+        }
     }
     for path in dumps {
         let candidates = in_roots(pid, path, options);
@@ -58,12 +68,12 @@ pub(crate) fn load(pid: u32, dumps: &[PathBuf], options: &Options) -> JitCode {
 }
 
 /// Candidate paths: in the process's root directory under its inner pid, then in ours.
-fn map_candidates(pid: u32, options: &Options) -> Vec<PathBuf> {
+fn map_candidates(name: &str, pid: u32, options: &Options) -> Vec<PathBuf> {
     let own_root = PathBuf::from(format!("/proc/{pid}/root"));
     let inner = inner_pid(pid).unwrap_or(pid);
-    let inside = own_root.join("tmp").join(format!("perf-{inner}.map"));
+    let inside = own_root.join("tmp").join(format!("{name}-{inner}.map"));
     let outside = options.copies.iter().chain(&options.roots);
-    let outside = outside.map(|root| root.join("tmp").join(format!("perf-{pid}.map")));
+    let outside = outside.map(|root| root.join("tmp").join(format!("{name}-{pid}.map")));
     std::iter::once(inside).chain(outside).collect()
 }
 
@@ -96,15 +106,20 @@ fn read_map(path: &Path) -> Option<Vec<u8>> {
 /// skipped, because a generator may be writing the last one.
 fn parse_map(text: &[u8], functions: &mut Vec<Function>) {
     let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+    let mut lines = None;
     for line in text.split(|&byte| byte == b'\n') {
         let line = String::from_utf8_lossy(line);
+        if let Some(table) = line.strip_prefix("lines ") {
+            lines = PythonLines::parse(table);
+            continue;
+        }
         let mut parts = line.trim_end().splitn(3, ' ');
         let (Some(start), Some(size)) = (parts.next().and_then(number), parts.next().and_then(number)) else {
             continue;
         };
         let Some(name) = parts.next().filter(|name| !name.is_empty()) else { continue };
         let (name, line) = with_line(name);
-        functions.push(Function { start, size, order: functions.len(), name: name.into(), line });
+        functions.push(Function { start, size, order: functions.len(), name: name.into(), line, lines: lines.take() });
     }
 }
 
@@ -142,6 +157,7 @@ fn read_dump(path: &Path, functions: &mut Vec<Function>) -> bool {
                     order: functions.len(),
                     name,
                     line: of_this.map(|(_, file, line)| (file, line)),
+                    lines: None,
                 });
             }
             _ => {}
@@ -167,14 +183,19 @@ impl JitCode {
     }
 
     fn place(&self, address: u64, texts: &mut Texts) -> Place {
-        let (frame, named_by) = match self.function_at(address) {
-            Some(Function { name, line, .. }) => {
-                let (file, line) = line.clone().unzip();
+        let (code, instruction) = (address & ADDRESS, (address >> ADDRESS_BITS).checked_sub(1));
+        let (frame, named_by) = match self.function_at(address).or_else(|| self.function_at(code)) {
+            Some(Function { name, line, lines, .. }) => {
+                let (file, first) = line.clone().unzip();
+                let running = lines.as_ref().zip(first.zip(instruction));
+                // Code that the compiler adds has no line.
+                let line = running
+                    .map_or(first, |(lines, (first, instruction))| lines.line(first, instruction).or(Some(first)));
                 (NamedFrame { function: name.clone(), file, line, inlined: false }, NamedBy::Symbol)
             }
             None => (NamedFrame::function(texts.intern(NAMELESS)), NamedBy::Nothing),
         };
-        Place { address: Some(address), frames: vec![frame], named_by }
+        Place { address: Some(code), frames: vec![frame], named_by }
     }
 
     fn function_at(&self, address: u64) -> Option<&Function> {
@@ -223,6 +244,24 @@ mod tests {
         for whole in ["py::step:/srv/a.py", "LazyCompile:~step /sim.js:3", "py::12", "py::step:a.py:x", "py:::"] {
             assert_eq!(with_line(whole), (whole, None));
         }
+    }
+
+    #[test]
+    fn an_address_with_an_instruction_of_python_has_its_line() {
+        let map = "lines b 0204020a\n7f0000001000 10 py::step:/srv/a.py:12\n7f0000001010 10 py::main:/srv/a.py:1\n";
+        let mut functions = Vec::new();
+        parse_map(map.as_bytes(), &mut functions);
+        let code = JitCode::new(1, true, functions);
+        let addresses = [0x7f00_0000_1006, 0x0001_7f00_0000_1006, 0x0002_7f00_0000_1006, 0x0002_7f00_0000_1016];
+        let places = code.name(&addresses, &mut Texts::default()).places;
+        let lines: Vec<_> = places.iter().map(|place| (&*place.frames[0].function, place.frames[0].line)).collect();
+        let step = |line| ("py::step:/srv/a.py", Some(line));
+        assert_eq!(
+            lines,
+            [step(12), step(16), step(26), ("py::main:/srv/a.py", Some(1))],
+            "the table is of one function"
+        );
+        assert_eq!(places[1].address, Some(0x7f00_0000_1006));
     }
 
     #[test]

@@ -69,6 +69,7 @@ mod objects;
 mod options;
 mod packages;
 mod producers;
+mod python_lines;
 mod symbolizer;
 mod symbols;
 mod texts;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use framehop::{CacheNative, MayAllocateDuringUnwind};
 
 use super::mapping::Mapping;
+use super::python::SavedRegisters;
 use crate::entry::{FrameRef, StackMark};
 use crate::target::Target;
 use crate::unwind_tables::TableEntry;
@@ -25,6 +26,9 @@ pub(crate) trait FrameSource {
 
     /// The unwind tables of a mapping's module, for framehop.
     fn framehop_module(&mut self, mapping: &Mapping, pid: u32) -> Option<framehop::Module<Arc<[u8]>>>;
+
+    /// Where the function at an address saved its caller's registers.
+    fn saved_registers(&mut self, mapping: &Mapping, address: u64, pid: u32) -> Option<SavedRegisters>;
 
     /// The function at an address, by the unwind table of the mapping's module.
     fn function(&mut self, mapping: &Mapping, address: u64, pid: u32) -> Option<Range<u64>>;

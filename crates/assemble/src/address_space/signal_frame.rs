@@ -6,7 +6,7 @@
 use framehop::{FrameAddress, UnwindRegsNative};
 
 use super::stack_memory::StackMemory;
-use crate::registers::Registers;
+use crate::registers::{GENERAL, Registers};
 use crate::target::Target;
 
 #[cfg(target_arch = "x86_64")]
@@ -52,8 +52,13 @@ pub(super) fn leave<W: Target>(
 ) -> Result<FrameAddress, ()> {
     let frame = registers.sp();
     let mut saved = |offset| memory.word(frame.checked_add(offset).ok_or(())?, target);
-    let interrupted =
-        Registers { ip: saved(layout::IP)?, sp: saved(layout::SP)?, fp: saved(layout::FP)?, lr: saved(layout::LR)? };
+    let interrupted = Registers {
+        ip: saved(layout::IP)?,
+        sp: saved(layout::SP)?,
+        fp: saved(layout::FP)?,
+        lr: saved(layout::LR)?,
+        general: [None; GENERAL.len()],
+    };
     memory.bottom = interrupted.sp;
     *registers = interrupted.native();
     Ok(FrameAddress::from_instruction_pointer(interrupted.ip))

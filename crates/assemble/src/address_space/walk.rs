@@ -223,6 +223,14 @@ impl AddressSpace {
             frames.push(code.frame);
             let state = WalkState::of(address, &registers);
             walked.states.push(state);
+            if code.unwinds_by == UnwindsBy::Evidence
+                && address.is_return_address()
+                && let Some(python) = self.python_frame(&walked.states, &memory, source)
+                && let Some(mapping) = self.find(lookup).cloned()
+                && let Some(last) = frames.last_mut()
+            {
+                *last = source.frame(&mapping, python);
+            }
             if walked.exact.is_none() {
                 walked.last = address.address();
             }

@@ -7,7 +7,7 @@ use linux_perf_event_reader::RawEventRecord;
 
 use super::interner::Interner;
 use super::{Assembler, LastStep, callchain};
-use crate::address_space::{Ending, FrameSource, Mapping, UserStack};
+use crate::address_space::{Ending, FrameSource, Mapping, SavedRegisters, UserStack};
 use crate::entry::{Entry, FrameRef, ModuleRef, Sample, Sink, StackMark, StackRef, ThreadRef};
 use crate::event_role::EventRole;
 use crate::kernel_record::{RawSample, Record, ThreadIds};
@@ -205,7 +205,7 @@ impl<W: Target, S: Sink> FrameSource for InternedFrames<'_, W, S> {
     type Target = W;
 
     fn frame(&mut self, mapping: &Mapping, address: u64) -> FrameRef {
-        let offset = mapping.offset.wrapping_add(address - mapping.range.start);
+        let offset = mapping.offset.wrapping_add(address.wrapping_sub(mapping.range.start));
         self.interner.frame(Some(mapping.module), offset, self.sink)
     }
 
@@ -221,6 +221,11 @@ impl<W: Target, S: Sink> FrameSource for InternedFrames<'_, W, S> {
     fn framehop_module(&mut self, mapping: &Mapping, pid: u32) -> Option<framehop::Module<Arc<[u8]>>> {
         let tables = self.interner.tables(mapping.module, pid, self.target)?;
         tables.module(mapping.range.clone(), mapping.offset)
+    }
+
+    fn saved_registers(&mut self, mapping: &Mapping, address: u64, pid: u32) -> Option<SavedRegisters> {
+        let tables = self.interner.tables(mapping.module, pid, self.target)?;
+        tables.saved_registers(&mapping.range, mapping.offset, address)
     }
 
     fn function(&mut self, mapping: &Mapping, address: u64, pid: u32) -> Option<Range<u64>> {

@@ -18,7 +18,7 @@ use stepscope_model::quantity::plural;
 use stepscope_model::{Capture, Dimension, DimensionStatus, disk};
 use stepscope_record::proc::ProcessSelection;
 use stepscope_record::session::{Options, Progress, Reason};
-use stepscope_record::{StepTime, TimeArgument, clock};
+use stepscope_record::{PythonFunctions, StepTime, TimeArgument, clock};
 use stepscope_view::Format;
 
 use super::live::Beside;
@@ -71,7 +71,7 @@ pub struct Record {
     #[arg(long, value_delimiter = ',', value_name = "DIMENSION", value_parser = dimension)]
     dimensions: Vec<Dimension>,
     /// Further kinds of evidence, which cost the program more: heap, syscalls, cache, sharing, memcheck, and asan, ubsan, tsan for
-    /// programs built with these sanitizers. `python` shows functions of CPython 3.9 to 3.13 in the stacks. After the recording, `cache-sim` runs the command
+    /// programs built with these sanitizers. `python` shows Python functions in the stacks also if the command starts or embeds CPython. After the recording, `cache-sim` runs the command
     /// again below valgrind, for as long, to simulate its caches.
     #[arg(long, value_delimiter = ',', value_name = "DIMENSION", value_parser = further)]
     with: Vec<Further>,
@@ -124,6 +124,9 @@ pub struct Record {
     /// CPU in use, with less than 0.5 % of it.
     #[arg(long)]
     speed_probe: bool,
+    /// Leave Python functions out of the stacks. Otherwise they are there if the command is CPython 3.9 to 3.13 or a script of it.
+    #[arg(long)]
+    no_python: bool,
     /// Show the recording in the browser while it goes on: docs/app.md. It costs the program nothing: another process, with the
     /// lowest priority, reads what is recorded.
     #[arg(long, conflicts_with_all = ["segment", "suggest_steps"])]
@@ -332,7 +335,8 @@ impl Record {
             Further::Dimension(dimension) => Some(*dimension),
             Further::CacheSimulation | Further::Python => None,
         }));
-        options.python = self.with.contains(&Further::Python);
+        let python = self.with.contains(&Further::Python).then_some(true);
+        options.python = PythonFunctions::asked(if self.no_python { Some(false) } else { python });
         options.dimensions.extend(self.heap_every.map(|_| Dimension::Heap));
         let every = self.step_dt.map(|dt| StepTime::Every { step_ns: dt.as_nanos() as u64 });
         let time = self.step_time.map(StepTime::Argument).or(every);

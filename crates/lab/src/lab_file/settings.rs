@@ -146,6 +146,8 @@ pub struct RecordSettings {
     pub dimensions: Vec<Dimension>,
     /// Whether the program runs once more below valgrind, to simulate its caches.
     pub simulates_caches: bool,
+    /// Whether Python functions are shown in stacks; `None`: if the command is a Python interpreter.
+    pub python: Option<bool>,
     /// Samples per second of CPU time.
     pub frequency_hz: u64,
     /// Recorded phases, in order of time. Never empty.
@@ -180,6 +182,7 @@ impl Default for RecordSettings {
                 Dimension::Resources,
             ],
             simulates_caches: false,
+            python: None,
             frequency_hz: 997,
             phases: vec![Phase::Loading, Phase::Steady],
             loading_timeout: Duration::from_secs(120),

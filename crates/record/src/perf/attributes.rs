@@ -5,17 +5,12 @@ use std::io;
 
 use perf_event_open_sys::bindings as sys;
 use perf_event_open_sys::bindings::perf_event_attr;
-use stepscope_assemble::GENERAL_REGISTERS;
+use stepscope_assemble::{GENERAL_REGISTERS, STACK_REGISTERS};
 
 use super::core_units::CoreUnit;
 use super::counter_groups::generic;
 use super::sample_layout::{COMMON, mark_of};
 use super::{Events, Kernel, Kind, Scope, StepProbe, Tracepoint, UserRegisters};
-
-#[cfg(target_arch = "x86_64")]
-const USER_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8; // BP, SP, IP
-#[cfg(target_arch = "aarch64")]
-const USER_REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32; // FP, LR, SP, PC
 
 /// A waker is only a few library calls deep, so a smaller copy reaches the caller of interest.
 const WAKER_STACK_BYTES: u32 = 16 << 10;
@@ -49,8 +44,8 @@ impl Events {
         attr.sample_type |=
             (sys::PERF_SAMPLE_CALLCHAIN | sys::PERF_SAMPLE_REGS_USER | sys::PERF_SAMPLE_STACK_USER) as u64;
         attr.sample_regs_user = match (of, self.sampling.registers) {
-            (Kind::Cpu, UserRegisters::General) => USER_REGISTERS | GENERAL_REGISTERS,
-            _ => USER_REGISTERS,
+            (Kind::Cpu, UserRegisters::General) => STACK_REGISTERS | GENERAL_REGISTERS,
+            _ => STACK_REGISTERS,
         };
         attr.sample_stack_user = stack_bytes;
         attr

@@ -7,6 +7,7 @@ use stepscope_model::{Dimension, Phase};
 pub use stepscope_assemble::{StepPoint, StepTime, TimeArgument, TimeArgumentError};
 
 pub use crate::perf::Kernel;
+use crate::python::PythonFunctions;
 
 /// What to record, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +41,7 @@ pub struct Options {
     /// Mean bytes between two samples of heap allocations; 0 records each allocation.
     pub heap_sample_bytes: u64,
     /// Whether launched programs show their Python functions.
-    pub python: bool,
+    pub python: PythonFunctions,
     /// Scenario, variant and phase to write into the capture.
     pub label: Label,
 }
@@ -72,7 +73,7 @@ impl Default for Options {
             step_scope: None,
             speed_probe: false,
             heap_sample_bytes: 0,
-            python: false,
+            python: PythonFunctions::default(),
             label: Label::default(),
         }
     }

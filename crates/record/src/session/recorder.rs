@@ -33,7 +33,7 @@ use crate::machine;
 use crate::marks::{Cut, Marks};
 use crate::perf::{CounterGroups, Events, Kind, Scope, ThreadBudget, of_switches_and_wake_ups};
 use crate::proc::{self, ProcessSet, ProcessTree, SelectionError};
-use crate::python::Python;
+use crate::python::{Python, PythonFunctions};
 
 /// A record appears in its ring at most this long after its timestamp. If a hypervisor took the CPU away in between, it
 /// may appear later, and then slightly out of order.
@@ -163,7 +163,7 @@ impl Recorder {
         }
         let mut recorder = Self::open(Scope::Threads(threads.clone()), options, None, tree_of_set(), marks)?;
         recorder.note_program(first);
-        recorder.python = options.python.then(Python::of_running);
+        recorder.python = (options.python == PythonFunctions::Always).then(Python::of_running);
         pids(&tree).into_iter().for_each(|pid| recorder.events.admit(pid));
         recorder.enable()?;
         recorder.observe_started(&mut tree, threads);

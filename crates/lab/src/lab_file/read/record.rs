@@ -16,6 +16,8 @@ enum Further {
     Dimension(Dimension),
     /// Caches, simulated in a run of its own.
     CacheSimulation,
+    /// Python functions in stacks.
+    Python,
 }
 
 /// The given keys of a `[record]`.
@@ -30,6 +32,7 @@ pub(super) struct PartialRecord {
     duration: Option<Duration>,
     pub(super) steps: Option<u64>,
     speed_probe: Option<bool>,
+    python: Option<bool>,
 }
 
 impl PartialRecord {
@@ -53,6 +56,7 @@ impl PartialRecord {
             duration: self.duration.or(general.duration),
             steps: self.steps.or(general.steps),
             speed_probe: self.speed_probe.or(general.speed_probe),
+            python: self.python.or(general.python),
         }
     }
 
@@ -64,7 +68,7 @@ impl PartialRecord {
         for further in &with {
             match further {
                 Further::Dimension(further) if !dimensions.contains(further) => dimensions.push(*further),
-                Further::Dimension(_) | Further::CacheSimulation => {}
+                Further::Dimension(_) | Further::CacheSimulation | Further::Python => {}
             }
         }
         if has_step && !dimensions.contains(&Dimension::Steps) {
@@ -78,6 +82,7 @@ impl PartialRecord {
         RecordSettings {
             dimensions,
             simulates_caches: with.contains(&Further::CacheSimulation),
+            python: self.python.or(with.contains(&Further::Python).then_some(true)),
             frequency_hz: self.frequency_hz.unwrap_or(default.frequency_hz),
             phases,
             loading_timeout: self.loading_timeout.unwrap_or(default.loading_timeout),
@@ -96,8 +101,9 @@ impl Reader {
         let frequency_hz = fields.take("frequency_hz").and_then(|field| field.integer(problems, 1..=MOST_HZ));
         let phases = fields.take("phases").and_then(|field| self.phases(&field, problems));
         let speed_probe = fields.take("speed_probe").and_then(|field| field.boolean(problems));
+        let python = fields.take("python").and_then(|field| field.boolean(problems));
         let mut partial =
-            PartialRecord { dimensions, with, frequency_hz, phases, speed_probe, ..PartialRecord::default() };
+            PartialRecord { dimensions, with, frequency_hz, phases, speed_probe, python, ..PartialRecord::default() };
         let loading = fields.take("loading");
         let expected = r#"a table, e.g. { timeout_s = 120 } (phases = ["steady"] leaves this phase out)"#;
         if let Some(mut loading) = loading.and_then(|field| field.table(problems, "`loading`".to_owned(), expected)) {
@@ -132,7 +138,8 @@ impl Reader {
 
     fn further(&self, field: &Field, problems: &mut Problems) -> Option<Vec<Further>> {
         let dimensions = Dimension::ALL.iter().map(|dimension| (dimension.name(), Further::Dimension(*dimension)));
-        let known: Vec<_> = dimensions.chain([("cache-sim", Further::CacheSimulation)]).collect();
+        let known: Vec<_> =
+            dimensions.chain([("cache-sim", Further::CacheSimulation), ("python", Further::Python)]).collect();
         self.choices(field, "dimension", &known, problems)
     }
 
