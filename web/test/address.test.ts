@@ -32,7 +32,7 @@ const FULL: View = {
   function: "größe 🤖",
   at: { lane: -3, time: 17 },
   zoom: "0.4.1",
-  source: { file: "/src/a,b.cc", line: 42 },
+  instructions: true, source: { file: "/src/a,b.cc", line: 42 },
   search: "^a+b$",
   place: "shapes/steady#2",
   filter: "[",

@@ -1,8 +1,9 @@
 //! Starts of functions, from the unwind tables that even stripped files keep.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, RunTimeEndian, UnwindSection};
+use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, RunTimeEndian, UnwindSection};
 use object::{Object, ObjectSection};
 
 use crate::image;
@@ -17,7 +18,7 @@ pub(crate) struct FunctionStarts<'data> {
     endian: RunTimeEndian,
     address_size: u8,
     /// Extents of all functions by start, for files without a search table.
-    extents: std::cell::OnceCell<Vec<(u64, u64)>>,
+    extents: std::cell::OnceCell<Vec<Range<u64>>>,
 }
 
 impl<'data> FunctionStarts<'data> {
@@ -46,6 +47,11 @@ impl<'data> FunctionStarts<'data> {
 
     /// Start of the function that contains `address`.
     pub(crate) fn start_of(&self, address: u64) -> Option<u64> {
+        self.extent_of(address).map(|extent| extent.start)
+    }
+
+    /// Addresses of the function that contains `address`.
+    pub(crate) fn extent_of(&self, address: u64) -> Option<Range<u64>> {
         match &self.header {
             Some(header) => self.search(header, address).or_else(|| self.scan(address)),
             None => self.scan(address),
@@ -58,34 +64,37 @@ impl<'data> FunctionStarts<'data> {
         frames
     }
 
-    fn search(&self, header: &[u8], address: u64) -> Option<u64> {
+    fn search(&self, header: &[u8], address: u64) -> Option<Range<u64>> {
         let header = EhFrameHdr::new(header, self.endian).parse(&self.bases, self.address_size).ok()?;
         let frames = self.frames();
         let entry = header.table()?.fde_for_address(&frames, &self.bases, address, EhFrame::cie_from_offset).ok()?;
-        Some(entry.initial_address())
+        Some(extent(&entry))
     }
 
-    fn scan(&self, address: u64) -> Option<u64> {
+    fn scan(&self, address: u64) -> Option<Range<u64>> {
         // The search table is complete; only files without one are scanned.
         if self.header.is_some() {
             return None;
         }
         let extents = self.extents.get_or_init(|| self.all_extents());
-        let after = extents.partition_point(|&(start, _)| start <= address);
-        let &(start, end) = extents.get(after.checked_sub(1)?)?;
-        (address < end).then_some(start)
+        let after = extents.partition_point(|extent| extent.start <= address);
+        extents.get(after.checked_sub(1)?).filter(|extent| address < extent.end).cloned()
     }
 
-    fn all_extents(&self) -> Vec<(u64, u64)> {
+    fn all_extents(&self) -> Vec<Range<u64>> {
         let frames = self.frames();
         let mut entries = frames.entries(&self.bases);
         let mut extents = Vec::new();
         while let Ok(Some(entry)) = entries.next() {
             let gimli::CieOrFde::Fde(partial) = entry else { continue };
             let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { continue };
-            extents.push((entry.initial_address(), entry.initial_address().saturating_add(entry.len())));
+            extents.push(extent(&entry));
         }
-        extents.sort_unstable();
+        extents.sort_unstable_by_key(|extent| (extent.start, extent.end));
         extents
     }
+}
+
+fn extent(entry: &FrameDescriptionEntry<Slice<'_>>) -> Range<u64> {
+    entry.initial_address()..entry.initial_address().saturating_add(entry.len())
 }

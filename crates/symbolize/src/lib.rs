@@ -50,6 +50,7 @@
 //! | `debug_files`, `image` | where files are, and ELF in memory |
 //! | `packages` | which Debian package a file is from |
 //! | `demangle` | readable C++ and Rust names |
+//! | `instructions` | the instructions of a function, by `objdump` |
 //! | `entries`, `producers` | functions by name; compilers and their flags |
 //! | `texts` | interned names |
 
@@ -61,6 +62,7 @@ mod entries;
 mod function_starts;
 mod go_functions;
 mod image;
+mod instructions;
 mod jit;
 mod kernel;
 mod linkage;
@@ -81,6 +83,7 @@ use std::sync::Arc;
 pub use demangle::demangle;
 pub use entries::{Entry, entries, entry_at, inlined_into, loader, starts_of};
 pub use go_functions::{GO_FUNCTIONS_SECTIONS, GoFunction, GoFunctions, go_text_start};
+pub use instructions::{FunctionCode, Instruction, NoInstructions};
 pub use options::{Options, RecordedKernel};
 pub use producers::producers;
 pub use stepscope_model::SymbolSource;

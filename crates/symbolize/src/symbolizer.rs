@@ -123,7 +123,7 @@ impl Symbolizer {
     }
 }
 
-fn bytes_of(hexadecimal: &str) -> Vec<u8> {
+pub(crate) fn bytes_of(hexadecimal: &str) -> Vec<u8> {
     let digits = hexadecimal.as_bytes().chunks(2);
     digits.map_while(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

@@ -122,7 +122,11 @@ function TopBar({ shown }: { shown: Screen }) {
 }
 
 function CaptureChooser({ captures }: { captures: CaptureEntry[] }) {
-  if (captures.length === 1) return <span class="capture-name">{captureName(captures[0], captures)}</span>;
+  if (captures.length === 1) {
+    const name = captureName(captures[0], captures);
+    // Beside the title, the same name would look like a screen.
+    return name === manifest.value.title ? null : <span class="capture-name">{name}</span>;
+  }
   return (
     <select class="capture" aria-label="Capture" value={capture.value} onChange={(event) => goToCapture(Number(event.currentTarget.value))}>
       {captures.map((entry, index) => (

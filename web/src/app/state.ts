@@ -48,6 +48,7 @@ export const at = part("at");
 export const zoom = part("zoom");
 export const widths = part("widths");
 export const source = part("source");
+export const instructions = part("instructions");
 export const search = part("search");
 export const place = part("place");
 export const filter = part("filter");

@@ -8,6 +8,7 @@ import { createSurface, type Ink, type Surface } from "./surface.ts";
 /** Height of a row in CSS pixels, with the gap between rows. */
 export const ROW = 18;
 /** Space between a frame's left edge and its label, in pixels. */
+const THUMB = 6;
 const INSET = 3;
 /** Narrower frames have no label. */
 const LABELLED = 22;
@@ -236,8 +237,19 @@ export class FlamePicture {
       for (let level = first; level <= last; level++) this.drawLevel(flame, colours, level);
       this.outline(this.hovered, colours.focus, 1);
       this.outline(this.focused, colours.focus, 2);
+      this.drawThumb(colours);
     }
     surface.end();
+  }
+
+  /** Where the shown rows are among all of them, as a scroll bar says it: rows below the edge are easily missed. */
+  private drawThumb({ ground, dark, light }: PictureColours): void {
+    const { surface, contentHeight, port } = this;
+    if (contentHeight <= surface.height) return;
+    const scale = surface.height / contentHeight;
+    const ink = mixed(ground, luminance(ground) > 0.5 ? dark : light, 0.55);
+    surface.rectangle(surface.width - THUMB - 2, 0, THUMB + 2, surface.height, ground);
+    surface.rectangle(surface.width - THUMB, port.top * scale, THUMB, Math.max(24, surface.height * scale), ink);
   }
 
   /** One row: frames of a pixel and more each by itself; of narrower ones, one mark a pixel, as strong as what they cover. */

@@ -93,6 +93,8 @@ export interface View {
   zoom: string;
   /** A source file and a line. */
   source: { file: string; line: number } | undefined;
+  /** Whether instructions are shown beside the source. */
+  instructions: boolean;
   /** Pattern that is highlighted. */
   search: string;
   /** Anchor of a section of the tables. */
@@ -127,6 +129,7 @@ export const START: View = {
   at: undefined,
   zoom: "",
   source: undefined,
+  instructions: false,
   search: "",
   place: "",
   filter: "",
@@ -299,6 +302,7 @@ const FIELDS: Field[] = [
     const line = whole(value.slice(0, Math.max(0, comma)));
     return line === undefined || comma < 0 ? undefined : { source: { line, file: value.slice(comma + 1) } };
   }),
+  { write: ({ instructions }) => (instructions ? [["instructions", ""]] : []), read: { instructions: () => ({ instructions: true }) } },
   one("s", ({ search }) => search, (search) => ({ search })),
   one("place", ({ place }) => place, (place) => ({ place })),
   one("filter", ({ filter }) => filter, (filter) => ({ filter })),

@@ -8,6 +8,7 @@ import { costTree, type CostTree } from "./cost_tree.ts";
 import { flameOf, withHashes, withoutStartUp, type Flame } from "./flame.ts";
 import { functionTable, neighbours, sandwich, type FunctionTable, type Neighbours, type Sandwich } from "./function_table.ts";
 import { pathHashes, type Catalogue, type Functions } from "./functions.ts";
+import { instructionsOf, type Instructions } from "./instructions.ts";
 import { invertedFlame, leaves } from "./inverted.ts";
 import { filesOf, linesOf, type FileCost, type Lines } from "./lines.ts";
 import { sequencesOf, Timeline, timeOrderedFlame } from "./time_order.ts";
@@ -113,6 +114,11 @@ export class Profile {
 
   lines(weighed: Weighed, file: string): Lines {
     return linesOf(file, this.tables.frames, this.tables.stacks, this.kept(weighed));
+  }
+
+  /** The instructions of a function, from its tables. Only samples have an address. */
+  instructions({ part, weight, event }: Weighed, code: Table, samples: Table): Instructions {
+    return instructionsOf(code, samples, new Chosen(part, this.tables), weight === "cpu" || weight === "wall" ? event : undefined);
   }
 
   files(weighed: Weighed): { files: FileCost[]; whole: number } {

@@ -10,21 +10,25 @@ export interface Lines {
   self: Float64Array;
   /** Weight of stacks that hold the line, each once. */
   total: Float64Array;
+  /** The row of `frames` with most weight in the line. */
+  frames: Int32Array;
 }
 
 /** `weights` are by place, of which stacks come first. */
 export function linesOf(file: string, frames: Table, stacks: Table, weights: Float64Array): Lines {
-  if (frames.rows === 0 || stacks.rows === 0) return { lines: new Int32Array(0), self: new Float64Array(0), total: new Float64Array(0) };
+  if (frames.rows === 0 || stacks.rows === 0) return { lines: new Int32Array(0), self: new Float64Array(0), total: new Float64Array(0), frames: new Int32Array(0) };
   const [parents, frameOf] = [integers(stacks, "parent"), integers(stacks, "frame")];
   const [files, lineOf] = [texts(frames, "file"), integers(frames, "line")];
   const isInFile = Uint8Array.from(files, (one) => (one === file ? 1 : 0));
   const below = totals(parents, weights.slice(0, stacks.rows));
   const self = new Map<number, number>();
   const total = new Map<number, number>();
+  const byFrame = new Float64Array(frames.rows);
   for (let stack = 0; stack < stacks.rows; stack++) {
     if (!isInFile[frameOf[stack]] || !(below[stack] > 0)) continue;
     const line = Math.max(0, lineOf[frameOf[stack]]);
     self.set(line, (self.get(line) ?? 0) + weights[stack]);
+    byFrame[frameOf[stack]] += below[stack];
     if (!isAbove(stack)) total.set(line, (total.get(line) ?? 0) + below[stack]);
   }
   function isAbove(stack: number): boolean {
@@ -32,9 +36,14 @@ export function linesOf(file: string, frames: Table, stacks: Table, weights: Flo
     for (let at = parents[stack]; at >= 0; at = parents[at]) if (isInFile[frameOf[at]] && lineOf[frameOf[at]] === line) return true;
     return false;
   }
+  const heaviest = new Map<number, number>();
+  byFrame.forEach((weight, frame) => {
+    const line = Math.max(0, lineOf[frame]);
+    if (weight > (byFrame[heaviest.get(line) ?? -1] ?? 0)) heaviest.set(line, frame);
+  });
   const lines = [...total.keys()].sort((a, b) => a - b);
   const column = (sums: Map<number, number>) => Float64Array.from(lines, (line) => sums.get(line) ?? 0);
-  return { lines: Int32Array.from(lines), self: column(self), total: column(total) };
+  return { lines: Int32Array.from(lines), self: column(self), total: column(total), frames: Int32Array.from(lines, (line) => heaviest.get(line) ?? -1) };
 }
 
 /** A file, and the weight that ends in its lines. */

@@ -8,6 +8,7 @@ import { difference, type Widths } from "../profile/difference.ts";
 import type { Flame } from "../profile/flame.ts";
 import { Catalogue } from "../profile/functions.ts";
 import type { FunctionTable, Neighbours, Sandwich } from "../profile/function_table.ts";
+import type { Instructions } from "../profile/instructions.ts";
 import type { FileCost, Lines } from "../profile/lines.ts";
 import { hasWaits, type Weight } from "../profile/weigh.ts";
 import type { Selection } from "./queries.ts";
@@ -57,6 +58,7 @@ export interface FlameQueries {
   neighbours: { arguments: Weighing & { name: string }; answer: Neighbours };
   sandwich: { arguments: Weighing & { name: string }; answer: Sandwich & OfFunctions };
   lines: { arguments: Weighing & { file: string }; answer: Lines };
+  instructions: { arguments: Weighing & { frame: number }; answer: Instructions };
   files: { arguments: Weighing; answer: { files: FileCost[]; whole: number } };
   costTree: { arguments: Weighing; answer: CostTree };
   difference: { arguments: DifferenceArguments; answer: { flame: Flame; functions: FunctionNames } };
@@ -98,6 +100,12 @@ export function flameAnswers(store: Store): Answers {
     async lines(given) {
       const { profile, weighed } = await opened(given);
       return profile.lines(weighed, given.file);
+    },
+    async instructions(given) {
+      const { profile, weighed } = await opened(given);
+      const of = (name: string) => store.table(`${given.selection.capture}/${name}/${given.frame}`);
+      const [code, samples] = await Promise.all([of("instructions"), of("instruction_samples")]);
+      return profile.instructions(weighed, code, samples);
     },
     async files(given) {
       const { profile, weighed } = await opened(given);

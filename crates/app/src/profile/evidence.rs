@@ -152,7 +152,7 @@ fn places(profile: &Profile<'_>) -> Places {
 }
 
 /// The selected samples of all events.
-fn selected_samples<'p>(profile: &'p Profile<'_>) -> impl Iterator<Item = &'p Sample> {
+pub(super) fn selected_samples<'p>(profile: &'p Profile<'_>) -> impl Iterator<Item = &'p Sample> {
     let selection = profile.selection();
     profile.capture().samples.iter().filter(|sample| {
         selection.has_thread(sample.thread) && selection.has_time(sample.time_ns) && selection.has_stack(sample.stack)

@@ -23,6 +23,7 @@
 //! | `path` | `thread`, `start`, `end`, `state` (-1 runs, else as in `waits`): each step's critical path, in time order |
 //! | `lane_order`, `lanes/...`, `scope_lanes/...`, `counter_lanes/...` | see [`lanes`](crate::lanes) |
 //! | `sources` | `file`, `text` |
+//! | `instructions/...`, `instruction_samples/...` | the machine code of a function, and the samples in it; a server has them |
 //!
 //! Sums over these tables equal those of the analyses: samples and waits are those of the [`Selection`], and a wait whose
 //! stack was left out has that of a similar one. Where a table exceeds its [limit](Limits), rows of one thread, stack and
@@ -31,6 +32,7 @@
 pub mod amounts;
 mod cost;
 pub mod evidence;
+mod instructions;
 mod marks;
 mod names;
 pub mod places;
@@ -244,6 +246,7 @@ impl<'a> Profile<'a> {
             "counter_names" => marks::counter_names(self),
             "path" => marks::path(self),
             "sources" => sources::table(self),
+            name if name.starts_with("instruction") => instructions::table(self, name)?,
             _ => self.lanes().table(&self.selection, &|stack| self.places().row(stack), name)?,
         };
         Some(table).filter(|table| table.rows() > 0)
@@ -288,9 +291,12 @@ impl<'a> Profile<'a> {
         }
     }
 
-    /// Number of rows of each table that has some, without [those](ON_DEMAND) that take long.
+    /// Number of rows of each table that has some, without [those](ON_DEMAND) that take long. Source text and instructions are read when the page asks
+    /// for them: it learns only that it may.
     pub(crate) fn rows(&self) -> Vec<(String, usize)> {
-        self.rows_of(TABLES.iter().filter(|name| !ON_DEMAND.contains(name)))
+        let mut rows = self.rows_of(TABLES.iter().filter(|name| !ON_DEMAND.contains(name)));
+        rows.extend(["sources", "instructions"].map(|name| (name.to_owned(), 1)));
+        rows
     }
 
     fn rows_of<'n>(&self, tables: impl Iterator<Item = &'n &'n str>) -> Vec<(String, usize)> {

@@ -204,6 +204,11 @@ impl Places {
             .integers("identity", integers(&|id| row(function(id).map(|(id, _)| id.index()))))
     }
 
+    /// A frame of the capture that a row of `frames` stands for.
+    pub(super) fn frame(&self, row: usize) -> Option<FrameId> {
+        *self.frames.get(row)?
+    }
+
     pub(super) fn stack_rows(&self) -> usize {
         self.nodes.len()
     }

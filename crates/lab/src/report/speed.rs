@@ -142,7 +142,10 @@ impl<'s, 'a> Repeated<'s, 'a> {
         };
         let is_paced = self.speeds.iter().all(|speed| speed.is_paced);
         match (self.median(rtf), self.median(unpaced)) {
-            (None, _) => "The steps have no simulated time, so the real-time factor is unknown.".to_owned(),
+            (None, _) => {
+                "The steps have no simulated time, so the real-time factor is unknown; `record --step-dt` names it."
+                    .to_owned()
+            }
             (Some(rtf), Some(unpaced)) if rtf >= REAL_TIME && is_paced => {
                 format!("Keeps real time: paced at RTF {}, without pacing {}.", weight(rtf, ""), weight(unpaced, ""))
             }

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 use stepscope_analyze::{Selection, critical_path, rank, summary};
 use stepscope_model::quantity::{number, percent, plural};
-use stepscope_model::{Columns, NoteKind, Phase, Table, Value};
+use stepscope_model::{Columns, Note, NoteKind, Phase, Table, Value};
 use stepscope_view::report::Section;
 
 use super::speed::{self, Repeated, Speed};
@@ -27,6 +27,8 @@ const MOST_FINDINGS: usize = 5;
 const MOST_FUNCTIONS: usize = 3;
 /// A function below this share of the step is not listed, in percent.
 const LEAST_SHARE: f64 = 5.0;
+/// A function with this share of the CPU time is always listed, in percent: its thread may wait for CPUs most of the time.
+const LARGE_SHARE: f64 = 25.0;
 
 /// The section of captures with these findings. Of an A/B run, the functions are those of the candidate.
 pub fn verdict(ab: Option<&AbInfo>, selections: &[Selection<'_>], findings: &Table) -> Section {
@@ -36,12 +38,12 @@ pub fn verdict(ab: Option<&AbInfo>, selections: &[Selection<'_>], findings: &Tab
     };
     let candidates: Vec<&Repeated<'_, '_>> = repeated.iter().filter(is_candidate).collect();
     let gains = gains(selections, findings, &candidates);
-    section([speed::table(&repeated), gains_table(&gains), doubts_table(&doubts(selections))])
+    section([speed::table(&repeated), gains_table(&gains), doubts_table(&doubts(selections, findings.notes.iter()))])
 }
 
 /// The section of a comparison: what its sides keep up with, and what is doubtful.
 pub fn of_sides(selections: &[Selection<'_>]) -> Section {
-    section([speed::table(&Repeated::all(&judged(selections))), doubts_table(&doubts(selections))])
+    section([speed::table(&Repeated::all(&judged(selections))), doubts_table(&doubts(selections, []))])
 }
 
 fn section(tables: impl IntoIterator<Item = Table>) -> Section {
@@ -54,7 +56,7 @@ pub fn of_sweep(selections: &[Selection<'_>], findings: &Table, capacities: &[Ta
     let mut found: Vec<Gain> = (0..findings.rows.len()).map(|row| of_finding(selections, findings, row)).collect();
     found.truncate(MOST_FINDINGS);
     let capacity = capacities.iter().find(|table| table.name == "capacity").cloned();
-    section(capacity.into_iter().chain([gains_table(&found), doubts_table(&doubts(selections))]))
+    section(capacity.into_iter().chain([gains_table(&found), doubts_table(&doubts(selections, findings.notes.iter()))]))
 }
 
 /// Captures of the steady phase; all if there are none.
@@ -83,9 +85,17 @@ fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'
     let named: HashSet<String> = gains.iter().filter_map(|gain| gain.function.clone()).collect();
     for one in repeated {
         let label = summary::label(one.typical.capture());
-        let functions = on_the_path(one.typical, one.speed(), &label).unwrap_or_else(|| by_cost(one.typical, &label));
         let is_new = |gain: &Gain| !gain.function.as_ref().is_some_and(|function| named.contains(function));
-        gains.extend(functions.into_iter().filter(is_new).take(MOST_FUNCTIONS));
+        let on_path = on_the_path(one.typical, one.speed(), &label);
+        let least = on_path.as_ref().map_or(LEAST_SHARE, |_| LARGE_SHARE);
+        let mut functions: Vec<Gain> = on_path.into_iter().flatten().filter(is_new).take(MOST_FUNCTIONS).collect();
+        for costly in by_cost(one.typical, &label, least).into_iter().filter(is_new) {
+            let is_listed = functions.iter().any(|gain| gain.function == costly.function);
+            if functions.len() < MOST_FUNCTIONS && !is_listed {
+                functions.push(costly);
+            }
+        }
+        gains.extend(functions);
     }
     gains.sort_by_key(|gain| gain.confidence == "weak" && gain.gain == Value::Missing);
     gains
@@ -138,7 +148,7 @@ fn on_the_path(selection: &Selection<'_>, speed: Option<&Speed>, capture: &str) 
     let table = tables.iter().find(|table| table.name == "critical_path" && !table.rows.is_empty())?;
     let gain = |row: usize| {
         let path = value(table, row, "path");
-        let function = text(table, row, "function")?;
+        let function = text(table, row, "function").filter(|function| is_code(function))?;
         let share = number(&value(table, row, "share")).filter(|share| *share >= LEAST_SHARE)?;
         let rtf_after = speed.and_then(|speed| speed.without(number(&path)?));
         Some(Gain {
@@ -154,13 +164,18 @@ fn on_the_path(selection: &Selection<'_>, speed: Option<&Speed>, capture: &str) 
     Some((0..table.rows.len()).take(2 * MOST_FUNCTIONS).filter_map(gain).collect())
 }
 
-/// The functions with the largest attributed cost. What they would gain is unknown.
-fn by_cost(selection: &Selection<'_>, capture: &str) -> Vec<Gain> {
+/// Whether a name is that of a function, and not of time without a stack.
+fn is_code(function: &str) -> bool {
+    !function.starts_with('(')
+}
+
+/// The functions with the largest attributed cost, of at least this share in percent. What they would gain is unknown.
+fn by_cost(selection: &Selection<'_>, capture: &str, least: f64) -> Vec<Gain> {
     let options = rank::Options { by: rank::Order::Cost, phase: selection.capture().info.phase };
     let table = rank::table(std::slice::from_ref(selection), &options);
     let gain = |row: usize| {
-        let function = text(&table, row, "function")?;
-        let share = number(&value(&table, row, "share")).filter(|share| *share >= LEAST_SHARE)?;
+        let function = text(&table, row, "function").filter(|function| is_code(function))?;
+        let share = number(&value(&table, row, "share")).filter(|share| *share >= least)?;
         Some(Gain {
             what: format!("`{function}` takes {} of the CPU time", percent(share)),
             function: Some(function),
@@ -206,8 +221,8 @@ struct Doubt {
     captures: Vec<String>,
 }
 
-/// Losses and missing dimensions. Those of several captures are one.
-fn doubts(selections: &[Selection<'_>]) -> Vec<Doubt> {
+/// What limits the findings, then losses and missing dimensions. Those of several captures are one.
+fn doubts<'n>(selections: &[Selection<'_>], of_findings: impl IntoIterator<Item = &'n Note>) -> Vec<Doubt> {
     let mut doubts: Vec<Doubt> = Vec::new();
     let mut add = |what: String, fix: String, capture: String| {
         match doubts.iter_mut().find(|doubt| doubt.what == what) {
@@ -215,6 +230,9 @@ fn doubts(selections: &[Selection<'_>]) -> Vec<Doubt> {
             None => doubts.push(Doubt { what, fix, captures: vec![capture] }),
         };
     };
+    for note in of_findings.into_iter().filter(|note| note.kind() == NoteKind::Limit && !note.subject().is_empty()) {
+        add(note.clone().about("").to_string(), String::new(), note.subject().to_owned());
+    }
     for selection in selections {
         let label = summary::label(selection.capture());
         let losses = summary::table(std::slice::from_ref(selection)).notes;
@@ -248,7 +266,7 @@ fn doubts_table(doubts: &[Doubt]) -> Table {
 #[cfg(test)]
 mod tests {
     use stepscope_analyze::{Functions, Ownership};
-    use stepscope_model::{Capture, Event, Sample, Step};
+    use stepscope_model::{Capture, Event, Sample, Step, note};
     use stepscope_view::report::Block;
 
     use super::*;
@@ -358,6 +376,19 @@ mod tests {
         let gains = tables.iter().find(|table| table.name == "verdict_gains").expect("there is a function");
         assert_eq!(gains.get(0, "what"), Some(&"`gz::Physics::Update` takes 100.00 % of the CPU time".into()));
         assert_eq!(gains.get(0, "gain"), Some(&Value::Missing));
+    }
+
+    #[test]
+    fn what_limits_the_findings_of_a_capture_is_doubtful() {
+        let mut findings = Table::new("findings", "", Vec::new());
+        let busy = note!(Limit, "The machine was busy.");
+        findings.notes =
+            vec![busy.about("shapes/steady"), note!(Limit, "Of all captures."), note!(Hint, "Name your code.")];
+        let tables = tables(&slow(), &findings);
+        let doubts = tables.iter().find(|table| table.name == "verdict_doubts").expect("there is a doubt");
+        assert_eq!(doubts.rows.len(), 1);
+        assert_eq!(doubts.get(0, "doubt"), Some(&"The machine was busy.".into()));
+        assert_eq!(doubts.get(0, "captures"), Some(&"shapes/steady".into()));
     }
 
     #[test]

@@ -2,15 +2,19 @@
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { integers, texts } from "../../profile/columns.ts";
+import type { Answer } from "../../worker/queries.ts";
 import { percent, weight as quantity } from "../../units.ts";
 import { useAnswer, useTable } from "../answers.ts";
-import { chosenFunction, go, source } from "../state.ts";
+import { chosenFunction, entry, go, instructions, source } from "../state.ts";
 import { weighed, weighing } from "./asked.ts";
 import { WeightChoice } from "./flame.tsx";
+import { InstructionTable } from "./instructions.tsx";
 import { clipped } from "./picture.tsx";
 
 /** Lines shown beyond the last one with weight, in files whose text is not there. */
 const MOST_LINES = 40_000;
+
+type LineCosts = Answer<"lines">;
 
 export function Source() {
   const frames = useTable("frames");
@@ -29,6 +33,8 @@ export function Source() {
   if (file === undefined) return <p class="empty">No stack of this selection names a source file. Debug information (-g) names them.</p>;
   const { unit } = weighed.value;
   const known = found.files.some((one) => one.file === file);
+  const frame = lines && frameOf(lines, chosenLine);
+  const shown = chosenLine || (lines && heaviestLine(lines));
   return (
     <div class="source">
       <div class="pane-bar">
@@ -44,15 +50,45 @@ export function Source() {
             ))}
           </select>
         </label>
+        <button aria-pressed={instructions.value} title="Machine code of the function at the chosen line" onClick={() => go({ instructions: !instructions.value })}>
+          Instructions
+        </button>
         {lines && text === undefined && <span class="soft">The text of this file is not here; its lines are.</span>}
       </div>
-      {lines && <Lines lines={lines} text={text} whole={found.whole} unit={unit} chosen={chosenLine} file={file} />}
+      <div class={`sides${instructions.value ? " two" : ""}`}>
+        {lines && <Lines lines={lines} text={text} whole={found.whole} unit={unit} chosen={chosenLine} file={file} />}
+        {instructions.value && (
+          <div class="beside-source">
+            {(entry.value?.tables["instructions"] ?? 0) === 0 ? (
+              <p class="empty">This page holds no instructions. `stepscope view` shows them.</p>
+            ) : frame === undefined ? (
+              <p class="empty">Choose a line that has a cost.</p>
+            ) : (
+              <InstructionTable frame={frame} file={file} line={shown} />
+            )}
+          </div>
+        )}
+      </div>
     </div>
   );
 }
 
+/** The line that is shown first. */
+export function heaviestLine({ lines, self, total }: LineCosts): number | undefined {
+  const [heaviest] = [...lines.keys()].filter((index) => lines[index] > 0).sort((a, b) => self[b] - self[a] || total[b] - total[a]);
+  return heaviest === undefined ? undefined : lines[heaviest];
+}
+
+/** The frame whose code is shown beside a line: that of the line, else of the nearest line with weight before it, which is likely of the same function. */
+function frameOf(costs: LineCosts, line: number | undefined): number | undefined {
+  const wanted = line || heaviestLine(costs);
+  if (wanted === undefined) return undefined;
+  const at = costs.lines.findLastIndex((one) => one > 0 && one <= wanted);
+  return at < 0 ? undefined : costs.frames[at];
+}
+
 interface LinesProps {
-  lines: { lines: Int32Array; self: Float64Array; total: Float64Array };
+  lines: LineCosts;
   text: string[] | undefined;
   whole: number;
   unit: string;
@@ -60,11 +96,12 @@ interface LinesProps {
   file: string;
 }
 
-function Lines({ lines: { lines, self, total }, text, whole, unit, chosen, file }: LinesProps) {
+function Lines({ lines: costs, text, whole, unit, chosen, file }: LinesProps) {
+  const { lines, self, total } = costs;
   const table = useRef<HTMLTableElement>(null);
   const at = useMemo(() => new Map(Array.from(lines, (line, index) => [line, index])), [lines]);
   const heaviest = useMemo(() => self.reduce((most, weight) => Math.max(most, weight), 0) || 1, [self]);
-  const first = chosen || lines[self.indexOf(heaviest)];
+  const first = chosen || heaviestLine(costs);
   useEffect(() => {
     table.current?.querySelector(`[data-line="${first}"]`)?.scrollIntoView({ block: "center" });
   }, [file, first, text]);
@@ -101,7 +138,11 @@ function Lines({ lines: { lines, self, total }, text, whole, unit, chosen, file 
               <td class="number" title={index !== undefined ? `${share(total[index])} %` : undefined}>
                 {index !== undefined ? quantity(total[index], unit) : ""}
               </td>
-              <td class="number soft">{line}</td>
+              <td class="number soft">
+                <button class="link" title="Choose the line" onClick={() => go({ source: { file, line }, function: "" })}>
+                  {line}
+                </button>
+              </td>
               <td class="code" style={index !== undefined && self[index] > 0 ? { "--part": self[index] / heaviest } : undefined}>
                 {text ? text[line - 1].slice(0, 2000) : ""}
               </td>

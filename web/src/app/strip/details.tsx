@@ -1,7 +1,7 @@
 // The selection in words: how many steps, how long, RTF, the slowest.
 
 import { useMemo } from "preact/hooks";
-import { figuresOf, loopsOf, selectedSteps, selectionOf } from "../../profile/steps.ts";
+import { countOf, figuresOf, loopsOf, MARK, selectedSteps, selectionOf } from "../../profile/steps.ts";
 import { grouped, weight } from "../../units.ts";
 import { useTable } from "../answers.ts";
 import { entry, link, selection } from "../state.ts";
@@ -13,7 +13,7 @@ export function SelectionDetails() {
   const isSelected = useMemo(() => loop && selectedSteps(loop, selection.value), [loop, selection.value]);
   const { from, to } = selection.value;
   const hasSteps = isSelected?.includes(1) ?? false;
-  const figures = useMemo(() => loop && figuresOf(loop, hasSteps ? isSelected! : new Uint8Array(loop.rows.length).fill(1)), [loop, isSelected, hasSteps]);
+  const figures = useMemo(() => loop && figuresOf(loop, hasSteps ? isSelected! : loop.marks.map((marks) => (marks & MARK.first ? 0 : 1))), [loop, isSelected, hasSteps]);
   if (!loop || !figures) {
     if (from === undefined || to === undefined) return null;
     return <p class="soft">{weight(to - from, "ns")} of {weight(entry.value?.duration ?? 0, "ns")} are selected.</p>;
@@ -21,7 +21,7 @@ export function SelectionDetails() {
   const { steps } = selectionOf(loop, [figures.longestAt]);
   return (
     <section class="step-details" aria-label="Selected steps">
-      <h3>{hasSteps ? (figures.count === 1 ? "1 step selected" : `${grouped(figures.count)} steps selected`) : `All ${grouped(figures.count)} steps`}</h3>
+      <h3>{hasSteps ? (figures.count === 1 ? "1 step selected" : `${grouped(figures.count)} steps selected`) : `All ${grouped(countOf(loop))} steps`}</h3>
       <dl>
         {hasSteps && figures.count === 1 ? (
           <>

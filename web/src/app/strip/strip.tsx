@@ -131,6 +131,11 @@ const CLASSES: { stepClass: StepClass; title: string; chip: string; about: strin
   { stepClass: "upper", title: "steps on the upper level", chip: "Upper level", about: "Step times have two levels. These are the longer steps." },
 ];
 
+/** Whether some steps wait for the time of the next one. */
+function isPaced(loop: Loop): boolean {
+  return loop.work.some((work, position) => work < loop.end[position] - loop.start[position]);
+}
+
 function Header({ loop, loops }: { loop: Loop; loops: Loop[] }) {
   const figures = useMemo(() => figuresOf(loop, loop.marks.map((marks) => (marks & MARK.first ? 0 : 1))), [loop]);
   const budget = useMemo(() => budgetOf(loop), [loop]);
@@ -143,6 +148,7 @@ function Header({ loop, loops }: { loop: Loop; loops: Loop[] }) {
       {loops.length > 1 && <LoopChooser loop={loop} loops={loops} />}
       <span class="soft step-figures">
         {grouped(countOf(loop))} · median {weight(figures.median, "ns")} · p99 {weight(figures.p99, "ns")}
+        {isPaced(loop) && <span title="Time in which the loop waits for the next step is left out."> without pacing</span>}
         {factor !== undefined && ` · RTF ${factor.toFixed(2)}`}
         {budget !== undefined && ` · budget ${weight(budget, "ns")}`}
       </span>

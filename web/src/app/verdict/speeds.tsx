@@ -1,6 +1,6 @@
 // What the program keeps up with: a card for each scenario, its variants side by side.
 
-import { Name } from "../prose.tsx";
+import { Name, Prose } from "../prose.tsx";
 import { linkTo } from "../state.ts";
 import { captureIndex, placeOf, type Rows } from "./rows.ts";
 
@@ -64,17 +64,17 @@ function Speed({ rows, row, title, widest = longest(rows, row) }: SpeedProps) {
   const count = `${rows.shown(row, "steps")} steps`;
   return (
     <article class={`speed ${state}`}>
-      <div class="rtf" data-tip={rows.doc("rtf")}>
-        <b>{rtf === undefined ? "–" : rows.point(row, "rtf")}</b>
-        <span>{state === "slow" ? "▼ RTF" : state === "good" ? "● RTF" : "RTF"}</span>
+      <div class="rtf" data-tip={rows.doc(rtf === undefined ? "step_median" : "rtf")}>
+        <b>{rows.point(row, rtf === undefined ? "step_median" : "rtf")}</b>
+        <span>{state === "slow" ? "▼ RTF" : state === "good" ? "● RTF" : "median step"}</span>
       </div>
       <div class="said">
         <Heading>{capture === undefined ? <Name text={name} /> : <a href={linkTo({ screen: "explore", capture })}><Name text={name} /></a>}</Heading>
-        <p>{rows.text(row, "verdict")}</p>
+        <p><Prose text={rows.text(row, "verdict")} /></p>
         <Budget rows={rows} row={row} widest={widest} />
         <p class="facts">
           {steps ? <a href={steps}>{count}</a> : <span>{count}</span>}
-          <span data-tip={rows.doc("step_median")}>median <b>{rows.point(row, "step_median")}</b></span>
+          <span data-tip={rows.doc("step_median")}>median step <b>{rows.point(row, "step_median")}</b></span>
           <span data-tip={rows.doc("step_p99")}>p99 <b>{rows.point(row, "step_p99")}</b></span>
           {rows.shown(row, "budget") && <span data-tip={rows.doc("budget")}>budget <b>{rows.shown(row, "budget")}</b></span>}
           {over !== undefined && <span data-tip={rows.doc("over_budget")}>over budget <b>{rows.shown(row, "over_budget")}</b></span>}
