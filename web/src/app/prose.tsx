@@ -10,19 +10,14 @@ export function Prose({ text }: { text: string }) {
   return <>{parts.map((part, index) => (index % 2 ? <code key={index}><Name text={part} /></code> : part))}</>;
 }
 
-/** A name, with permission to break lines between the parts of a qualified one. */
+/** A name, with permission to break lines between the parts of a qualified one, or of a path. */
 export function Name({ text }: { text: string }) {
-  const parts = text.split("::");
+  const parts = text.match(/[^]*?(?:::|\/)|[^]+$/g) ?? [];
   return (
     <>
       {parts.map((part, index) => (
         <Fragment key={index}>
-          {index > 0 && (
-            <>
-              ::
-              <wbr />
-            </>
-          )}
+          {index > 0 && <wbr />}
           {part}
         </Fragment>
       ))}

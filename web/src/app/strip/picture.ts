@@ -167,19 +167,20 @@ function paintFactors(surface: Surface, area: Area, factors: Float64Array, inks:
   surface.text("RTF 1", area.left - 6 - surface.measure("RTF 1", "small"), Math.max(7, y(1)), inks.soft, "small");
   surface.rectangle(area.left, y(0), area.width, 1, inks.line);
   let before: [number, number] | undefined;
-  let last = NaN;
+  let [last, lastX] = [NaN, 0];
   factors.forEach((factor, bar) => {
     if (Number.isNaN(factor)) return void (before = undefined);
     const point: [number, number] = [(area.x(bar) + area.x(bar + 1)) / 2, y(factor)];
     if (before) surface.line(...before, ...point, 1.5, inks.factor);
     before = point;
-    last = factor;
+    [last, lastX] = [factor, point[0]];
   });
   if (Number.isNaN(last)) return;
   // The last value, because a line has no figures.
   const label = `RTF ${last < 0.1 ? last.toFixed(3) : last.toFixed(2)}`;
   const width = surface.measure(label, "small");
   const middle = Math.min(top + height - 5, Math.max(top + 6, y(last) + (y(last) > top + height / 2 ? -8 : 9)));
-  surface.rectangle(area.left + area.width - width - 8, middle - 6, width + 8, 12, faded(inks.ground, 0.85));
-  surface.text(label, area.left + area.width - width - 4, middle, inks.factor, "small");
+  const left = Math.min(Math.max(area.left + 2, lastX - width - 4), area.left + area.width - width - 4);
+  surface.rectangle(left - 4, middle - 6, width + 8, 12, faded(inks.ground, 0.85));
+  surface.text(label, left, middle, inks.factor, "small");
 }

@@ -1,5 +1,6 @@
 // What a change would gain, and what is doubtful.
 
+import type { DocumentNote } from "../../profile/document.ts";
 import { exactly } from "../../search.ts";
 import { quantity } from "../../units.ts";
 import { functionLink } from "../links.ts";
@@ -7,52 +8,66 @@ import { Prose } from "../prose.tsx";
 import { linkTo } from "../state.ts";
 import { captureIndex, type Rows } from "./rows.ts";
 
-export function Gains({ rows, speeds }: { rows: Rows; speeds: Rows | undefined }) {
+export function Gains({ rows, speeds, hints }: { rows: Rows | undefined; speeds: Rows | undefined; hints: DocumentNote[] }) {
   const rtfOf = (label: string) => {
     const row = speeds?.indices.find((row) => speeds.text(row, "capture") === label);
     return row === undefined ? undefined : speeds?.number(row, "rtf");
   };
-  const largest = Math.max(1, ...rows.indices.map((row) => rows.number(row, "gain_share") ?? 0));
+  if (!rows && hints.length === 0) return null;
+  const indices = rows?.indices ?? [];
+  const largest = Math.max(1, ...indices.map((row) => rows!.number(row, "gain_share") ?? 0));
   return (
     <section aria-label="What a change would gain">
       <h3>
         What a change would gain <a class="more-link" href={linkTo({ screen: "tables", place: "findings" })}>All findings</a>
       </h3>
-      <ol class="gains">
-        {rows.indices.map((row) => {
-          const label = rows.text(row, "capture");
-          const [before, after] = [rtfOf(label), rows.number(row, "rtf_after")];
-          const share = rows.number(row, "gain_share");
-          return (
-            <li key={row}>
-              <a class="what" href={evidence(rows.text(row, "function"), label)}>
-                <Prose text={rows.text(row, "what")} />
-              </a>
-              <span class="where">
-                {label.replaceAll("/", " · ")} <i data-tip={rows.doc("confidence")}>{rows.text(row, "confidence")}</i>
-              </span>
-              <span class="gain" data-tip={rows.doc("gain")}>
-                {rows.shown(row, "gain") ? (
-                  <>
-                    <b>−{rows.shown(row, "gain")}</b> {share !== undefined && <small>{quantity(share, "percent", true).number} %</small>}
-                  </>
-                ) : (
-                  <span class="soft">{share === undefined ? "gain unknown" : `costs ${quantity(share, "percent", true).number} %`}</span>
-                )}
-                {share !== undefined && <i class="bar" style={{ width: `${(share / largest) * 100}%` }} />}
-              </span>
-              <span class="after" data-tip={rows.doc("rtf_after")}>
-                {after !== undefined && (
-                  <>
-                    RTF {before !== undefined && `${quantity(before, "number", true).number} → `}
-                    <b>{rows.shown(row, "rtf_after")}</b>
-                  </>
-                )}
-              </span>
+      {!rows && <p class="soft">No known kind of defect was found.</p>}
+      {rows && (
+        <ol class="gains">
+          {indices.map((row) => {
+            const label = rows.text(row, "capture");
+            const [before, after] = [rtfOf(label), rows.number(row, "rtf_after")];
+            const share = rows.number(row, "gain_share");
+            return (
+              <li key={row}>
+                <a class="what" href={evidence(rows.text(row, "function"), label)}>
+                  <Prose text={rows.text(row, "what")} />
+                </a>
+                <span class="where">
+                  {label.replaceAll("/", " · ")} <i data-tip={rows.doc("confidence")}>{rows.text(row, "confidence")}</i>
+                </span>
+                <span class="gain" data-tip={rows.doc("gain")}>
+                  {rows.shown(row, "gain") ? (
+                    <>
+                      <b>−{rows.shown(row, "gain")}</b> {share !== undefined && <small>{quantity(share, "percent", true).number} %</small>}
+                    </>
+                  ) : (
+                    <span class="soft">{share === undefined ? "gain unknown" : `costs ${quantity(share, "percent", true).number} %`}</span>
+                  )}
+                  {share !== undefined && <i class="bar" style={{ width: `${(share / largest) * 100}%` }} />}
+                </span>
+                <span class="after" data-tip={rows.doc("rtf_after")}>
+                  {after !== undefined && (
+                    <>
+                      RTF {before !== undefined && `${quantity(before, "number", true).number} → `}
+                      <b>{rows.shown(row, "rtf_after")}</b>
+                    </>
+                  )}
+                </span>
+              </li>
+            );
+          })}
+        </ol>
+      )}
+      {hints.length > 0 && (
+        <ul class="hints" aria-label="Hints">
+          {hints.map(({ text }, index) => (
+            <li key={index}>
+              <Prose text={text} />
             </li>
-          );
-        })}
-      </ol>
+          ))}
+        </ul>
+      )}
     </section>
   );
 }

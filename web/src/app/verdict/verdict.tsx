@@ -1,6 +1,7 @@
 // The first screen: what changed, what the program keeps up with, what a change would gain, what is doubtful. Each line leads to
 // its evidence. The figures come from the sections `verdict` and `comparison` of the report, which crates/lab/src/report composes.
 
+import type { DocumentNote } from "../../profile/document.ts";
 import { Icon } from "../icons.tsx";
 import { report, sections } from "../links.ts";
 import { ReportProgress } from "../loading.tsx";
@@ -51,10 +52,17 @@ function OfRun({ compares }: { compares: boolean }) {
           <DataTable table={{ ...capacity, title: "" }} id={`${ANCHOR}/capacity`} capture={undefined} />
         </section>
       )}
-      {gains && <Gains rows={new Rows(gains)} speeds={speedRows} />}
+      <Gains rows={gains && new Rows(gains)} speeds={speedRows} hints={hintsOfFindings()} />
       {doubts ? <Doubts rows={new Rows(doubts)} /> : <NoDoubts />}
     </>
   );
+}
+
+/** What would let the findings say more. */
+function hintsOfFindings(): DocumentNote[] {
+  const section = sections.value.get("findings")?.section;
+  const notes = (section && tableOf(section, "findings")?.notes) ?? [];
+  return notes.filter(({ kind }) => kind === "hint");
 }
 
 /** What a report without a verdict starts with, as that of a history. */
