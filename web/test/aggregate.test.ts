@@ -198,7 +198,12 @@ test("lines of a file: what ends in them, and what passes through", () => {
   assert.deepEqual([...found.lines], [3, 10, 12]);
   assert.deepEqual([...found.self], [0, 5, 8]);
   assert.deepEqual([...found.total], [15, 7, 8]);
-  assert.deepEqual(filesOf(frames, stacks, weights), [{ file: "a.cpp", self: 13 }, { file: "b.cpp", self: 2 }]);
+  assert.deepEqual(filesOf(frames, stacks, weights), [{ file: "a.cpp", cost: 13 }, { file: "b.cpp", cost: 2 }]);
+});
+
+test("a script whose lines call libraries for all they do is the most costly file", () => {
+  const { frames, stacks, weights } = drawn("main*@robot.py:3\n  call@ceval.c:1 5\n    hypot@math.c:2 3");
+  assert.deepEqual(filesOf(frames, stacks, weights), [{ file: "robot.py", cost: 8 }, { file: "ceval.c", cost: 5 }, { file: "math.c", cost: 3 }]);
 });
 
 test("a selection limits time, threads and scopes", () => {

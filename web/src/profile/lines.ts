@@ -46,21 +46,27 @@ export function linesOf(file: string, frames: Table, stacks: Table, weights: Flo
   return { lines: Int32Array.from(lines), self: column(self), total: column(total), frames: Int32Array.from(lines, (line) => heaviest.get(line) ?? -1) };
 }
 
-/** A file, and the weight that ends in its lines. */
+/** A file, and what its lines cost. */
 export interface FileCost {
   file: string;
-  self: number;
+  /** Weight that ends in its lines, or whose nearest owner is there, whichever is more: lines of scripts call code of libraries for all they do. */
+  cost: number;
 }
 
-/** The files with weight, heaviest self weight first. */
+/** The files with weight, the most costly first. */
 export function filesOf(frames: Table, stacks: Table, weights: Float64Array): FileCost[] {
   if (frames.rows === 0 || stacks.rows === 0) return [];
-  const [frameOf, files] = [integers(stacks, "frame"), texts(frames, "file")];
-  const self = new Map<string, number>();
+  const [parents, frameOf, files, owner] = [integers(stacks, "parent"), integers(stacks, "frame"), texts(frames, "file"), integers(frames, "owner")];
+  const [self, attributed] = [new Map<string, number>(), new Map<string, number>()];
+  const add = (sums: Map<string, number>, file: string, weight: number) => void (file && sums.set(file, (sums.get(file) ?? 0) + weight));
   for (let stack = 0; stack < stacks.rows; stack++) {
     if (!(weights[stack] > 0)) continue;
-    const file = files[frameOf[stack]];
-    if (file) self.set(file, (self.get(file) ?? 0) + weights[stack]);
+    add(self, files[frameOf[stack]], weights[stack]);
+    let nearest = stack;
+    while (nearest >= 0 && !owner[frameOf[nearest]]) nearest = parents[nearest];
+    if (nearest >= 0) add(attributed, files[frameOf[nearest]], weights[stack]);
   }
-  return [...self].map(([file, self]) => ({ file, self })).sort((a, b) => b.self - a.self || (a.file < b.file ? -1 : 1));
+  const all = [...new Set([...self.keys(), ...attributed.keys()])];
+  const costs = all.map((file) => ({ file, cost: Math.max(self.get(file) ?? 0, attributed.get(file) ?? 0) }));
+  return costs.sort((a, b) => b.cost - a.cost || (a.file < b.file ? -1 : 1));
 }

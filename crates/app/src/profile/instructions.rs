@@ -27,7 +27,7 @@ struct Code {
     function: FunctionCode,
 }
 
-/// One of the tables by its name; `None` if it is none of them.
+/// The table with this name, if there is one.
 pub(super) fn table(profile: &Profile<'_>, name: &str) -> Option<ParquetTable> {
     let (table, frame) = name.split_once('/')?;
     let frame = profile.places().frame(frame.parse().ok()?)?;

@@ -10,6 +10,7 @@
 
 use std::collections::HashSet;
 
+use stepscope_analyze::query::waits::runnable_ns;
 use stepscope_analyze::{Selection, critical_path, rank, summary};
 use stepscope_model::quantity::{number, percent, plural};
 use stepscope_model::{Columns, Note, NoteKind, Phase, Table, Value};
@@ -29,6 +30,8 @@ const MOST_FUNCTIONS: usize = 3;
 const LEAST_SHARE: f64 = 5.0;
 /// A function with this share of the CPU time is always listed, in percent: its thread may wait for CPUs most of the time.
 const LARGE_SHARE: f64 = 25.0;
+/// From this share of waiting for CPUs on, times say more about the machine than about the program, in percent.
+const MUCH_WAITING: f64 = 50.0;
 
 /// The section of captures with these findings. Of an A/B run, the functions are those of the candidate.
 pub fn verdict(ab: Option<&AbInfo>, selections: &[Selection<'_>], findings: &Table) -> Section {
@@ -230,11 +233,25 @@ fn doubts<'n>(selections: &[Selection<'_>], of_findings: impl IntoIterator<Item 
             None => doubts.push(Doubt { what, fix, captures: vec![capture] }),
         };
     };
+    let mut limited: HashSet<String> = HashSet::new();
     for note in of_findings.into_iter().filter(|note| note.kind() == NoteKind::Limit && !note.subject().is_empty()) {
+        limited.insert(note.subject().to_owned());
         add(note.clone().about("").to_string(), String::new(), note.subject().to_owned());
     }
     for selection in selections {
         let label = summary::label(selection.capture());
+        let waited = waited_percent(selection).filter(|share| *share >= MUCH_WAITING && !limited.contains(&label));
+        if let Some(share) = waited {
+            add(
+                format!(
+                    "Threads waited for a CPU for {} of the time in which they could run: other programs had the CPUs, or \
+                     the program has more threads than there are CPUs.",
+                    percent(share)
+                ),
+                String::new(),
+                label.clone(),
+            );
+        }
         let losses = summary::table(std::slice::from_ref(selection)).notes;
         for note in losses.iter().filter(|note| note.kind() == NoteKind::Loss) {
             add(note.to_string(), String::new(), label.clone());
@@ -249,6 +266,13 @@ fn doubts<'n>(selections: &[Selection<'_>], of_findings: impl IntoIterator<Item 
         }
     }
     doubts
+}
+
+/// How long threads waited for CPUs, in percent of the time in which they could run.
+fn waited_percent(selection: &Selection<'_>) -> Option<f64> {
+    let waited: u128 = selection.waits().map(|wait| u128::from(runnable_ns(&wait))).sum();
+    let ran: u128 = selection.cpu_times().into_iter().flatten().map(u128::from).sum();
+    (selection.has_switches() && waited + ran > 0).then(|| 100.0 * waited as f64 / (waited + ran) as f64)
 }
 
 fn doubts_table(doubts: &[Doubt]) -> Table {
@@ -266,7 +290,7 @@ fn doubts_table(doubts: &[Doubt]) -> Table {
 #[cfg(test)]
 mod tests {
     use stepscope_analyze::{Functions, Ownership};
-    use stepscope_model::{Capture, Event, Sample, Step, note};
+    use stepscope_model::{Capture, Dimension, DimensionStatus, Event, Sample, Step, ThreadId, Wait, WaitState, note};
     use stepscope_view::report::Block;
 
     use super::*;
@@ -389,6 +413,35 @@ mod tests {
         assert_eq!(doubts.rows.len(), 1);
         assert_eq!(doubts.get(0, "doubt"), Some(&"The machine was busy.".into()));
         assert_eq!(doubts.get(0, "captures"), Some(&"shapes/steady".into()));
+    }
+
+    #[test]
+    fn threads_that_mostly_wait_for_a_cpu_are_doubtful() {
+        let mut capture = slow();
+        capture.threads[0].cpu_ns = Some(4 * MS);
+        let preempted = |length_ns: u64| Wait {
+            start_ns: 0,
+            end_ns: length_ns,
+            thread: ThreadId(0),
+            stack: None,
+            state: WaitState::Preempted,
+            runnable_ns: None,
+            cpu: None,
+            waker: None,
+            waker_stack: None,
+            count: 1,
+        };
+        let doubts = |capture: &Capture| {
+            let tables = tables(capture, &Table::new("findings", "", Vec::new()));
+            tables.into_iter().find(|table| table.name == "verdict_doubts")
+        };
+        capture.info.dimensions.insert(Dimension::Sched, DimensionStatus::Recorded);
+        capture.waits.push(preempted(12 * MS));
+        let table = doubts(&capture).expect("there is a doubt");
+        let Some(Value::Text(doubt)) = table.get(0, "doubt") else { panic!("{table:?}") };
+        assert!(doubt.starts_with("Threads waited for a CPU for 75.00 % of the time"), "{doubt}");
+        capture.threads[0].cpu_ns = Some(20 * MS);
+        assert!(doubts(&capture).is_none());
     }
 
     #[test]

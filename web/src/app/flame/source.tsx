@@ -20,7 +20,10 @@ export function Source() {
   const frames = useTable("frames");
   const sources = useTable("sources");
   const { answer: found, failure } = useAnswer("files", weighing.value);
-  const file = source.value?.file ?? fileOf(chosenFunction.value, frames) ?? found?.files[0]?.file;
+  const readable = useMemo(() => new Set(sources && sources.rows > 0 ? texts(sources, "file") : []), [sources]);
+  // The most costly file that can be read, if it costs about as much as the first.
+  const first = found?.files.find(({ file, cost }) => readable.has(file) && cost * 10 >= found.files[0].cost) ?? found?.files[0];
+  const file = source.value?.file ?? fileOf(chosenFunction.value, frames) ?? first?.file;
   const { answer: lines } = useAnswer("lines", file === undefined ? undefined : { ...weighing.value, file });
   const text = useMemo(() => {
     if (!sources || sources.rows === 0 || file === undefined) return undefined;
@@ -43,9 +46,9 @@ export function Source() {
           <span>File</span>
           <select value={file} onChange={(event) => go({ source: { file: event.currentTarget.value, line: 0 }, function: "" })}>
             {!known && <option value={file}>{clipped(file)}</option>}
-            {found.files.slice(0, 500).map(({ file, self }) => (
+            {found.files.slice(0, 500).map(({ file, cost }) => (
               <option key={file} value={file}>
-                {percent((self * 100) / (found.whole || 1))} % {clipped(file)}
+                {percent((cost * 100) / (found.whole || 1))} % {clipped(file)}
               </option>
             ))}
           </select>
