@@ -28,7 +28,8 @@ const PAIRS: [(usize, usize); 3] = [(0, 1), (1, 2), (0, 2)];
 const TOLERANCE: f64 = 0.05;
 
 /// How messages go: a name and its options.
-const WAYS: [(&str, &[&str]); 2] = [("ipc on", &["--ipc", "on"]), ("ipc off", &["--ipc", "off"])];
+const WAYS: [(&str, &[&str]); 3] =
+    [("ipc on", &["--ipc", "on"]), ("ipc off", &["--ipc", "off"]), ("cyclonedds", &["--middleware", "cyclonedds"])];
 
 /// What a run is judged by.
 struct Measure {
@@ -62,8 +63,12 @@ struct Case {
 fn main() {
     let rounds: usize = option("--rounds").map_or(20, |text| text.parse().expect("--rounds is a number"));
     let seconds = option("--seconds").unwrap_or_else(|| "1.5".to_owned());
+    let ways = if has_cyclonedds() { WAYS.len() } else { WAYS.len() - 1 };
+    if ways < WAYS.len() {
+        println!("skipped: cyclonedds: the program was built without it");
+    }
     let mut cases = Vec::new();
-    for (topology, way) in TOPOLOGIES.into_iter().flat_map(|topology| (0..WAYS.len()).map(move |way| (topology, way))) {
+    for (topology, way) in TOPOLOGIES.into_iter().flat_map(|topology| (0..ways).map(move |way| (topology, way))) {
         cases.extend((0..EXECUTORS.len()).map(|executor| Case { topology, way, executor, runs: Default::default() }));
     }
     let mut order: Vec<usize> = (0..cases.len()).collect();
@@ -94,6 +99,12 @@ fn shuffle(order: &mut [usize], seed: u64) {
 fn option(name: &str) -> Option<String> {
     let mut arguments = std::env::args().skip_while(|argument| argument != name);
     arguments.nth(1)
+}
+
+fn has_cyclonedds() -> bool {
+    let file = topology_file(TOPOLOGIES[0]);
+    let run = Command::new(GROUND).args(["topology", &file, "--middleware", "cyclonedds", "--seconds", "0.1"]).output();
+    run.is_ok_and(|run| run.status.success())
 }
 
 fn topology_file(name: &str) -> String {

@@ -16,11 +16,14 @@ macro_rules! lock {
 }
 
 pub mod clock;
+pub mod cyclonedds;
+pub mod events_log;
 pub mod executor;
 pub mod latency;
 pub mod loopback;
 pub mod message;
 pub mod node;
+pub mod qos;
 pub mod reader;
 pub mod report;
 pub mod resources;

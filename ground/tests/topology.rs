@@ -69,13 +69,12 @@ fn pair() -> PathBuf {
 }
 
 #[test]
-fn a_topology_is_reported_as_json_with_its_account() {
-    let (topology, account) = (pair(), path("account"));
-    let [file, counted] = [&topology, &account].map(|path| path.to_str().unwrap());
+fn a_topology_is_reported_as_json_with_its_account_and_in_the_files_of_the_framework() {
+    let (topology, folder, account) = (pair(), path("out"), path("account"));
+    let [file, out, counted] = [&topology, &folder, &account].map(|path| path.to_str().unwrap());
     for executor in ["waitset", "static", "events"] {
-        let run =
-            ["topology", file, "--executor", executor, "--seconds", "0.3", "--format", "json", "--account", counted];
-        let (done, json, err) = output(&run);
+        let run = ["topology", file, "--executor", executor, "--seconds", "0.3", "--format", "json"];
+        let (done, json, err) = output(&[&run[..], &["--out", out, "--account", counted]].concat());
         assert!(done, "{err}");
         let report: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(report["conditions"]["executor"], executor);
@@ -86,6 +85,16 @@ fn a_topology_is_reported_as_json_with_its_account() {
         assert!(received > 0 && subscription["latency"]["mean_us"].as_f64().unwrap() > 0.0, "{json}");
         let account: Value = serde_json::from_str(&std::fs::read_to_string(&account).unwrap()).unwrap();
         assert_eq!(account["run"]["counts"]["messages_taken"], received);
+        let columns = |name: &str| {
+            let text = std::fs::read_to_string(folder.join(name)).unwrap();
+            let line = text.lines().find(|line| line.contains('_')).unwrap().to_owned();
+            line.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(columns("latency_all.txt"), "node topic size_b");
+        assert_eq!(columns("latency_total.txt"), "received_msgs mean_us late_msgs");
+        assert_eq!(columns("resources.txt"), "time_ms cpu_perc arena_KB");
+        assert_eq!(columns("events.txt"), "Time_ms Caller Code");
+        assert!(report["events"].as_u64().unwrap() >= 2, "{json}");
     }
 }
 
@@ -120,4 +129,11 @@ fn errors_say_what_to_do() {
         err.contains("cannot read the topology no/such.json") && err.contains("ground topology FILE.json"),
         "{err}"
     );
+    let topology = pair();
+    let run = ["topology", topology.to_str().unwrap(), "--middleware", "cyclonedds", "--ipc", "on"];
+    let (done, _, err) = output(&run);
+    assert!(!done);
+    assert!(err.contains("leave out --ipc, or use --ipc off"), "{err}");
+    let (done, _, err) = output(&[&run[..4], &["--seconds", "0.1"]].concat());
+    assert!(done || err.contains("install its development files"), "{err}");
 }

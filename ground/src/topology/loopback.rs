@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::message::{HEADER_BYTES, MAX_PAYLOAD_BYTES, Message};
+use super::qos::Reliability;
 use super::reader::Readers;
 use crate::account::{Counter, count};
 
@@ -17,11 +18,11 @@ use crate::account::{Counter, count};
 const FRAGMENT_BYTES: usize = 60_000;
 /// Bytes of the prefix: topic, writer, number, size of the message, offset of the fragment.
 const PREFIX_BYTES: usize = 24;
-/// Bytes in flight above which a writer waits. Less than half of the kernel's default buffer.
+/// Bytes in flight above which a reliable writer waits. Less than half of the kernel's default buffer.
 const WINDOW_BYTES: usize = 96 << 10;
 /// Approximate overhead of a datagram in the kernel.
 const DATAGRAM_OVERHEAD_BYTES: usize = 1 << 10;
-/// How long a writer waits for room: the default `max_blocking_time` of DDS.
+/// How long a reliable writer waits for room: the default `max_blocking_time` of DDS.
 const MAX_BLOCKING_TIME: Duration = Duration::from_millis(100);
 
 /// Sends messages through the loopback interface to the readers of their topic.
@@ -40,21 +41,25 @@ struct Window {
 }
 
 impl Window {
-    fn enter(&self, bytes: usize) {
-        let is_full = |in_flight: &mut usize| *in_flight > 0 && *in_flight + bytes > WINDOW_BYTES;
-        let waited = self.room.wait_timeout_while(lock!(self.bytes), MAX_BLOCKING_TIME, is_full);
-        let (mut in_flight, waited) = waited.expect("nothing panics in here");
-        if waited.timed_out() {
-            // Datagrams that did not arrive by now are lost.
-            *in_flight = 0;
+    fn enter(&self, bytes: usize, reliability: Reliability) {
+        let mut under_way = lock!(self.bytes);
+        if reliability == Reliability::Reliable {
+            let is_full = |under_way: &mut usize| *under_way > 0 && *under_way + bytes > WINDOW_BYTES;
+            let (held, waited) =
+                self.room.wait_timeout_while(under_way, MAX_BLOCKING_TIME, is_full).expect("nothing panics in here");
+            under_way = held;
+            if waited.timed_out() {
+                // Datagrams that did not arrive by now are lost.
+                *under_way = 0;
+            }
         }
-        *in_flight += bytes;
+        *under_way += bytes;
     }
 
     fn leave(&self, bytes: usize) {
-        let mut in_flight = lock!(self.bytes);
-        *in_flight = in_flight.saturating_sub(bytes);
-        drop(in_flight);
+        let mut under_way = lock!(self.bytes);
+        *under_way = under_way.saturating_sub(bytes);
+        drop(under_way);
         self.room.notify_all();
     }
 }
@@ -87,8 +92,9 @@ impl Loopback {
     }
 
     /// Sends a message. Datagrams that the interface rejects are lost.
-    pub fn send(&self, topic: u32, message: &Message) {
-        let bytes = message.serialize();
+    pub fn send(&self, topic: u32, message: &Message, reliability: Reliability) {
+        let mut bytes = Vec::new();
+        message.serialize(&mut bytes);
         let mut datagram = Vec::with_capacity(PREFIX_BYTES + bytes.len().min(FRAGMENT_BYTES));
         for (index, fragment) in bytes.chunks(FRAGMENT_BYTES).enumerate() {
             datagram.clear();
@@ -98,7 +104,7 @@ impl Loopback {
             datagram.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
             datagram.extend_from_slice(&((index * FRAGMENT_BYTES) as u32).to_le_bytes());
             datagram.extend_from_slice(fragment);
-            self.window.enter(datagram.len() + DATAGRAM_OVERHEAD_BYTES);
+            self.window.enter(datagram.len() + DATAGRAM_OVERHEAD_BYTES, reliability);
             if self.socket.send(&datagram).is_ok() {
                 count(Counter::DatagramsSent);
             }
@@ -237,22 +243,23 @@ fn idle_thread(socket: &UdpSocket, started: &AtomicUsize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::{Header, PassBy};
+    use super::super::message::{Header, Payload};
+    use super::super::qos::{History, PassBy};
     use super::super::reader::Reader;
     use super::*;
 
     fn message(number: u64, size: usize) -> Message {
         let header = Header { writer: 3, number, stamp_ns: 5, period_ns: 1 };
-        Message { header, payload: (0..size).map(|byte| (byte % 251) as u8).collect() }
+        Message { header, payload: Payload::Bytes((0..size).map(|byte| (byte % 251) as u8).collect()) }
     }
 
     #[test]
     fn messages_of_all_sizes_arrive_at_the_readers_of_their_topic() {
-        let readers = [(); 3].map(|()| Reader::new(10, PassBy::SharedPtr));
+        let readers = [(); 3].map(|()| Reader::new(History::KeepAll, PassBy::SharedPtr));
         let transport = Loopback::open(vec![vec![readers[0].clone()], readers[1..].to_vec()]).unwrap();
         let sizes = [0, 10, FRAGMENT_BYTES - HEADER_BYTES, FRAGMENT_BYTES, 1_000_000];
         for (number, size) in sizes.into_iter().enumerate() {
-            transport.send(1, &message(number as u64, size));
+            transport.send(1, &message(number as u64, size), Reliability::Reliable);
         }
         for reader in &readers[1..] {
             for (number, size) in sizes.into_iter().enumerate() {
@@ -265,7 +272,7 @@ mod tests {
                 assert!(*taken == message(number as u64, size), "message {number} of {size} bytes");
             }
         }
-        assert!(!readers[0].is_ready());
+        assert!(!readers[0].is_ready(&[]));
         transport.close();
     }
 

@@ -1,65 +1,106 @@
-//! Messages, their bytes on the wire, and the sizes of the framework's message types.
+//! Messages: the framework's types by name, their header, and their bytes on the wire.
 
-use serde::Deserialize;
+use std::str::FromStr;
 
-/// The largest payload, bytes.
-pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
-
-/// How a message is passed within the process: `msg_pass_by`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PassBy {
-    /// A publisher passes its message on; a subscriber receives its own message, which is a copy unless it is the only
-    /// subscriber.
-    #[serde(alias = "loaned_msg")]
-    UniquePtr,
-    /// A publisher copies its message; subscribers share it.
-    SharedPtr,
+/// The payload of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Payload {
+    /// `byte[N]` and `uint8[]`.
+    Bytes(Vec<u8>),
+    /// `float32[N]`.
+    Float32(Vec<f32>),
+    /// `int32[N]`.
+    Int32(Vec<i32>),
+    /// `int64`.
+    Int64(i64),
 }
 
-/// The size of a message type. A kilobyte is 1024 bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub enum MessageSize {
-    /// `stamped10b`, `stamped100kb`, `stamped8mb`, `stamped9_float32`, `stamped4_int32`, `stamped_int64`: this many bytes.
-    Fixed(usize),
-    /// `stamped_vector`: `msg_size` bytes.
-    Vector,
-}
+impl Payload {
+    /// Size, bytes.
+    pub fn size_bytes(&self) -> usize {
+        match self {
+            Payload::Bytes(bytes) => bytes.len(),
+            Payload::Float32(numbers) => 4 * numbers.len(),
+            Payload::Int32(numbers) => 4 * numbers.len(),
+            Payload::Int64(_) => 8,
+        }
+    }
 
-impl TryFrom<String> for MessageSize {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        let rest = name.strip_prefix("stamped").unwrap_or(&name).trim_start_matches('_');
-        let digits = rest.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(rest.len());
-        let (count, unit) = rest.split_at(digits);
-        let unit = match (count, unit.trim_start_matches('_')) {
-            ("", "vector") => return Ok(MessageSize::Vector),
-            ("", "int64") => return Ok(MessageSize::Fixed(8)),
-            (_, "b") => Some(1),
-            (_, "kb") => Some(1 << 10),
-            (_, "mb") => Some(1 << 20),
-            (_, "float32" | "int32") => Some(4),
-            _ => None,
-        };
-        let bytes = unit.zip(count.parse().ok()).and_then(|(unit, count): (usize, usize)| count.checked_mul(unit));
-        let bytes = bytes.filter(|bytes| *bytes <= MAX_PAYLOAD_BYTES);
-        bytes.map(MessageSize::Fixed).ok_or_else(|| {
-            format!(
-                "`{name}` is not a message type; use for example stamped10b, stamped100kb, stamped9_float32, stamped_int64 \
-                 or stamped_vector, up to 64 MB"
-            )
-        })
+    /// Appends its elements, little-endian.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Payload::Bytes(bytes) => out.extend_from_slice(bytes),
+            Payload::Float32(numbers) => numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes())),
+            Payload::Int32(numbers) => numbers.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes())),
+            Payload::Int64(number) => out.extend_from_slice(&number.to_le_bytes()),
+        }
     }
 }
 
-impl MessageSize {
-    /// Bytes of a message; `msg_size` is the size of a vector.
-    pub fn bytes(self, msg_size: usize) -> usize {
+/// A message type of the framework.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MessageType {
+    /// `stamped10b`, `stamped100kb`, `stamped8mb`: bytes. A kilobyte is 1024.
+    Bytes(usize),
+    /// `stamped_vector`: `msg_size` bytes.
+    Vector,
+    /// `stamped9_float32`.
+    Float32(usize),
+    /// `stamped4_int32`.
+    Int32(usize),
+    /// `stamped_int64`.
+    Int64,
+}
+
+/// The largest payload of a type's name or `msg_size`, bytes.
+pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
+
+/// An unknown message type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown message type `{0}`; use stamped<N>b, stamped<N>kb, stamped<N>mb (up to 64 MB), stamped<N>_float32, \
+     stamped<N>_int32, stamped_int64 or stamped_vector"
+)]
+pub struct UnknownType(String);
+
+impl FromStr for MessageType {
+    type Err = UnknownType;
+
+    /// Reads the names of the framework, with `stamped` before them or, as in its first version, without.
+    fn from_str(name: &str) -> Result<Self, UnknownType> {
+        let unknown = || UnknownType(name.to_owned());
+        let rest = name.strip_prefix("stamped").unwrap_or(name);
+        let rest = rest.strip_prefix('_').unwrap_or(rest);
+        match rest {
+            "vector" => return Ok(MessageType::Vector),
+            "int64" => return Ok(MessageType::Int64),
+            _ => {}
+        }
+        let digits = rest.find(|sign: char| !sign.is_ascii_digit()).ok_or_else(unknown)?;
+        let (count, unit) = rest.split_at(digits);
+        let count: usize = count.parse().map_err(|_| unknown())?;
+        let bytes =
+            |unit: usize| count.checked_mul(unit).filter(|bytes| *bytes <= MAX_PAYLOAD_BYTES).ok_or_else(unknown);
+        match unit.trim_start_matches('_') {
+            "b" => bytes(1).map(MessageType::Bytes),
+            "kb" => bytes(1 << 10).map(MessageType::Bytes),
+            "mb" => bytes(1 << 20).map(MessageType::Bytes),
+            "float32" => bytes(4).map(|bytes| MessageType::Float32(bytes / 4)),
+            "int32" => bytes(4).map(|bytes| MessageType::Int32(bytes / 4)),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl MessageType {
+    /// A payload of this type; `msg_size` is the number of bytes of a vector.
+    pub fn make(self, msg_size: usize) -> Payload {
         match self {
-            MessageSize::Fixed(bytes) => bytes,
-            MessageSize::Vector => msg_size,
+            MessageType::Bytes(bytes) => Payload::Bytes(vec![0; bytes]),
+            MessageType::Vector => Payload::Bytes(vec![0; msg_size]),
+            MessageType::Float32(count) => Payload::Float32(vec![0.0; count]),
+            MessageType::Int32(count) => Payload::Int32(vec![0; count]),
+            MessageType::Int64 => Payload::Int64(0),
         }
     }
 }
@@ -78,37 +119,57 @@ pub struct Header {
 }
 
 /// A message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     /// Its header.
     pub header: Header,
     /// Its payload.
-    pub payload: Vec<u8>,
+    pub payload: Payload,
 }
 
 /// Bytes before the payload.
-pub const HEADER_BYTES: usize = 28;
+pub const HEADER_BYTES: usize = 36;
 
 impl Message {
-    /// Encodes it, little-endian: the header, then the payload.
-    pub fn serialize(&self) -> Vec<u8> {
+    /// Encodes it, little-endian: the header, the type and number of elements, the elements.
+    pub fn serialize(&self, out: &mut Vec<u8>) {
         let Header { writer, number, stamp_ns, period_ns } = self.header;
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + self.payload.len());
-        for word in [number, stamp_ns, period_ns] {
-            bytes.extend_from_slice(&word.to_le_bytes());
-        }
-        bytes.extend_from_slice(&writer.to_le_bytes());
-        bytes.extend_from_slice(&self.payload);
-        bytes
+        let (kind, count) = match &self.payload {
+            Payload::Bytes(bytes) => (0_u32, bytes.len()),
+            Payload::Float32(numbers) => (1, numbers.len()),
+            Payload::Int32(numbers) => (2, numbers.len()),
+            Payload::Int64(_) => (3, 1),
+        };
+        out.clear();
+        out.reserve(HEADER_BYTES + self.payload.size_bytes());
+        out.extend_from_slice(&number.to_le_bytes());
+        out.extend_from_slice(&stamp_ns.to_le_bytes());
+        out.extend_from_slice(&period_ns.to_le_bytes());
+        out.extend_from_slice(&writer.to_le_bytes());
+        out.extend_from_slice(&kind.to_le_bytes());
+        out.extend_from_slice(&(count as u32).to_le_bytes());
+        self.payload.write(out);
     }
 
-    /// Decodes a message. `None` if there are too few bytes.
+    /// Decodes a message. `None` if the bytes are something else.
     pub fn deserialize(bytes: &[u8]) -> Option<Self> {
-        let (header, payload) = bytes.split_at_checked(HEADER_BYTES)?;
+        let (header, elements) = bytes.split_at_checked(HEADER_BYTES)?;
         let wide = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes of the header"));
-        let writer = u32::from_le_bytes(header[24..].try_into().expect("the last four bytes of the header"));
-        let header = Header { number: wide(0), stamp_ns: wide(8), period_ns: wide(16), writer };
-        Some(Self { header, payload: payload.to_vec() })
+        let narrow = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes of the header"));
+        let (kind, count) = (narrow(28), narrow(32) as usize);
+        let size = [1, 4, 4, 8].get(kind as usize)?;
+        if elements.len() != count.checked_mul(*size)? {
+            return None;
+        }
+        let quads = || elements.as_chunks::<4>().0.iter().copied();
+        let payload = match kind {
+            0 => Payload::Bytes(elements.to_vec()),
+            1 => Payload::Float32(quads().map(f32::from_le_bytes).collect()),
+            2 => Payload::Int32(quads().map(i32::from_le_bytes).collect()),
+            _ => Payload::Int64(i64::from_le_bytes(elements.try_into().ok()?)),
+        };
+        let header = Header { number: wide(0), stamp_ns: wide(8), period_ns: wide(16), writer: narrow(24) };
+        Some(Self { header, payload })
     }
 }
 
@@ -118,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_name_sets_the_size_of_a_type() {
-        let size = |name: &str| MessageSize::try_from(name.to_owned()).ok().map(|size| size.bytes(25_000));
+        let size = |name: &str| name.parse::<MessageType>().map(|found| found.make(25_000).size_bytes());
         for (name, bytes) in [
             ("stamped10b", 10),
             ("stamped600kb", 600 << 10),
@@ -130,21 +191,39 @@ mod tests {
             ("10b", 10),
             ("12float32", 48),
         ] {
-            assert_eq!(size(name), Some(bytes), "{name}");
+            assert_eq!(size(name), Ok(bytes), "{name}");
         }
         for name in
             ["stamped", "stamped10", "stampedb", "stamped10tb", "stamped99999999999999999999b", "stamped65mb", ""]
         {
-            assert_eq!(size(name), None, "{name}");
+            assert_eq!(size(name), Err(UnknownType(name.to_owned())), "{name}");
         }
     }
 
     #[test]
-    fn messages_survive_encoding_and_incomplete_headers_are_rejected() {
+    fn messages_survive_encoding_and_other_bytes_are_rejected() {
         let header = Header { writer: 7, number: u64::MAX, stamp_ns: 1 << 60, period_ns: 10_000_000 };
-        let message = Message { header, payload: vec![1, 2, 3] };
-        let bytes = message.serialize();
-        assert_eq!(Message::deserialize(&bytes), Some(message));
-        assert_eq!(Message::deserialize(&bytes[..HEADER_BYTES - 1]), None);
+        let payloads = [
+            Payload::Bytes(vec![1, 2, 3]),
+            Payload::Float32(vec![1.5, -2.5]),
+            Payload::Int32(vec![i32::MIN, 7]),
+            Payload::Int64(-1),
+        ];
+        let mut bytes = Vec::new();
+        for payload in payloads {
+            let message = Message { header, payload };
+            message.serialize(&mut bytes);
+            assert_eq!(bytes.len(), HEADER_BYTES + message.payload.size_bytes());
+            assert_eq!(Message::deserialize(&bytes), Some(message));
+            for end in 0..bytes.len() {
+                assert_eq!(Message::deserialize(&bytes[..end]), None, "cut off after {end} bytes");
+            }
+        }
+        let mut odd = bytes.clone();
+        odd[28] = 4;
+        assert_eq!(Message::deserialize(&odd), None, "unknown element type");
+        odd[28] = 1;
+        odd[32..36].fill(0xff);
+        assert_eq!(Message::deserialize(&odd), None, "more elements than bytes");
     }
 }

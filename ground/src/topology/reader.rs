@@ -9,24 +9,40 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use super::message::{Message, PassBy};
+use super::cyclonedds;
+use super::cyclonedds::error::Token;
+use super::message::Message;
+use super::qos::{History, Listener, PassBy};
 
 /// Wakes the thread that waits for a wait set.
 #[derive(Default)]
 pub struct Signal {
     mutex: Mutex<()>,
     condition: Condvar,
+    /// The wait set of Cyclone DDS, if it provides the readers.
+    dds: Option<cyclonedds::WaitSet>,
 }
 
 impl Signal {
+    /// A signal for readers of Cyclone DDS.
+    pub fn over(wait_set: cyclonedds::WaitSet) -> Self {
+        Self { dds: Some(wait_set), ..Self::default() }
+    }
+
     fn notify(&self) {
+        if let Some(dds) = &self.dds {
+            return dds.interrupt();
+        }
         // The waiter holds this lock while it tests for ready entities, so it cannot miss a later one.
         drop(lock!(self.mutex));
         self.condition.notify_one();
     }
 
-    /// Waits until `is_ready` or the timeout; `None` has no timeout.
-    pub fn wait_until(&self, timeout: Option<Duration>, mut is_ready: impl FnMut() -> bool) {
+    /// Waits until `is_ready` or the timeout; `None` has no timeout. Returns the ready readers of Cyclone DDS, in order.
+    pub fn wait_until(&self, timeout: Option<Duration>, mut is_ready: impl FnMut() -> bool) -> Vec<Token> {
+        if let Some(dds) = &self.dds {
+            return dds.wait(if is_ready() { Some(Duration::ZERO) } else { timeout });
+        }
         let held = lock!(self.mutex);
         let not_yet = |_: &mut ()| !is_ready();
         match timeout {
@@ -34,6 +50,7 @@ impl Signal {
             Some(timeout) => drop(self.condition.wait_timeout_while(held, timeout, not_yet)),
             None => drop(self.condition.wait_while(held, not_yet)),
         }
+        Vec::new()
     }
 }
 
@@ -60,6 +77,10 @@ impl Notice {
         lock!(self.receivers).wait_set = None;
     }
 
+    fn listen(&self, listener: Listener) {
+        lock!(self.receivers).listener = Some(listener);
+    }
+
     fn give(&self) {
         let receivers = lock!(self.receivers);
         if let Some(signal) = &receivers.wait_set {
@@ -71,63 +92,114 @@ impl Notice {
     }
 }
 
-/// Messages that a reader keeps by default: the depth of `rmw_qos_profile_default`.
-pub const HISTORY: usize = 10;
-
-/// Called with the number of messages at every delivery, on the delivering thread.
-pub type Listener = Box<dyn Fn(usize) + Send + Sync>;
-
-/// Keeps the last messages of a topic until they are taken.
+/// Keeps the messages of a topic until they are taken.
 pub struct Reader {
     pub(super) pass_by: PassBy,
-    /// Most messages that it keeps.
-    depth: usize,
+    source: Source,
+}
+
+enum Source {
+    Cache(Cache),
+    Dds(cyclonedds::Reader),
+}
+
+/// A history.
+struct Cache {
+    history: History,
     messages: Mutex<VecDeque<Arc<Message>>>,
     unread: AtomicUsize,
-    /// Notifies the waiter.
-    pub notice: Notice,
+    notice: Notice,
 }
 
 impl Reader {
     /// An empty reader.
-    pub fn new(depth: usize, pass_by: PassBy) -> Arc<Self> {
+    pub fn new(history: History, pass_by: PassBy) -> Arc<Self> {
         let (messages, unread) = (Mutex::default(), AtomicUsize::new(0));
-        Arc::new(Self { pass_by, depth, messages, unread, notice: Notice::default() })
+        let source = Source::Cache(Cache { history, messages, unread, notice: Notice::default() });
+        Arc::new(Self { pass_by, source })
     }
 
-    /// Adds a message to the history, which may drop the oldest, and notifies the waiter.
+    /// A reader of Cyclone DDS.
+    pub fn over(reader: cyclonedds::Reader) -> Arc<Self> {
+        Arc::new(Self { pass_by: PassBy::UniquePtr, source: Source::Dds(reader) })
+    }
+
+    /// Adds a message to the history, which may drop the oldest, and notifies the waiter. Cyclone DDS delivers to its own
+    /// readers.
     pub fn deliver(&self, message: Arc<Message>) {
-        {
-            let mut messages = lock!(self.messages);
-            if messages.len() >= self.depth {
-                messages.pop_front();
-            }
-            messages.push_back(message);
-            self.unread.store(messages.len(), Ordering::Release);
+        if let Source::Cache(cache) = &self.source {
+            cache.put(message);
+            cache.notice.give();
         }
-        self.notice.give();
     }
 
     /// Takes the oldest message.
     pub fn take(&self) -> Option<Arc<Message>> {
+        match &self.source {
+            Source::Cache(cache) => cache.take(),
+            Source::Dds(reader) => reader.take().map(Arc::new),
+        }
+    }
+
+    /// Whether there is a message to take. `found` are the ready readers of Cyclone DDS.
+    pub fn is_ready(&self, found: &[Token]) -> bool {
+        match &self.source {
+            Source::Cache(cache) => cache.has_data(),
+            Source::Dds(reader) => found.binary_search(&reader.token()).is_ok(),
+        }
+    }
+
+    /// Notifies a wait set of deliveries from now on.
+    pub fn attach(&self, signal: &Arc<Signal>) {
+        match (&self.source, &signal.dds) {
+            (Source::Cache(cache), _) => cache.notice.attach(signal),
+            (Source::Dds(reader), Some(wait_set)) => reader.attach(wait_set),
+            (Source::Dds(_), None) => {}
+        }
+    }
+
+    /// Stops notifying a wait set. Readers of Cyclone DDS stay attached.
+    pub fn detach(&self) {
+        if let Source::Cache(cache) = &self.source {
+            cache.notice.detach();
+        }
+    }
+
+    /// Calls `listener` at every delivery from now on, and at once for messages that are already there.
+    pub fn listen(&self, listener: Listener) {
+        match &self.source {
+            Source::Dds(reader) => reader.listen(listener),
+            Source::Cache(cache) => {
+                let unread = cache.unread.load(Ordering::Acquire);
+                if unread > 0 {
+                    listener(unread);
+                }
+                cache.notice.listen(listener);
+            }
+        }
+    }
+}
+
+impl Cache {
+    fn put(&self, message: Arc<Message>) {
+        let mut messages = lock!(self.messages);
+        let is_full = matches!(self.history, History::KeepLast(depth) if messages.len() >= depth.max(1));
+        if is_full {
+            messages.pop_front();
+        }
+        messages.push_back(message);
+        self.unread.store(messages.len(), Ordering::Release);
+    }
+
+    fn take(&self) -> Option<Arc<Message>> {
         let mut messages = lock!(self.messages);
         let message = messages.pop_front();
         self.unread.store(messages.len(), Ordering::Release);
         message
     }
 
-    /// Whether there is a message to take.
-    pub fn is_ready(&self) -> bool {
+    fn has_data(&self) -> bool {
         self.unread.load(Ordering::Acquire) > 0
-    }
-
-    /// Calls `listener` at every delivery from now on, and at once for messages that are already there.
-    pub fn listen(&self, listener: Listener) {
-        let unread = self.unread.load(Ordering::Acquire);
-        if unread > 0 {
-            listener(unread);
-        }
-        lock!(self.notice.receivers).listener = Some(listener);
     }
 }
 
@@ -157,22 +229,22 @@ impl GuardCondition {
     }
 }
 
-/// The readers of a topic.
+/// The readers of a topic that were there when its writer was made.
 pub type Readers = Vec<Arc<Reader>>;
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::Header;
+    use super::super::message::{Header, Payload};
     use super::*;
 
     fn message(number: u64) -> Message {
         let header = Header { writer: 0, number, stamp_ns: 0, period_ns: 1 };
-        Message { header, payload: number.to_le_bytes().to_vec() }
+        Message { header, payload: Payload::Int64(number as i64) }
     }
 
     #[test]
     fn a_listener_is_called_for_earlier_and_later_messages() {
-        let reader = Reader::new(2, PassBy::SharedPtr);
+        let reader = Reader::new(History::KeepLast(2), PassBy::SharedPtr);
         (0..3).for_each(|number| reader.deliver(Arc::new(message(number))));
         let heard = Arc::new(Mutex::new(Vec::new()));
         let hears = heard.clone();

@@ -1,4 +1,8 @@
-//! Prints the report of a run as text and as JSON.
+//! Prints the report of a run as text and as JSON, and [writes](files) it in the framework's files.
+
+#[cfg(test)]
+mod example;
+pub mod files;
 
 use std::fmt::Write as _;
 
@@ -8,7 +12,7 @@ use serde_json::{Value, json};
 use super::executor::kind::ExecutorKind;
 use super::latency::Latencies;
 use super::resources::Resources;
-use super::system::{Ipc, Outcome};
+use super::system::{Ipc, Middleware, Outcome};
 use super::tracker::Tracker;
 use crate::switches::name_of;
 
@@ -25,6 +29,8 @@ pub struct Conditions {
     pub executor: ExecutorKind,
     /// Whether messages are passed by pointer within the process.
     pub ipc: Ipc,
+    /// The middleware.
+    pub middleware: Middleware,
     /// Switches that are slow.
     pub slow: String,
 }
@@ -33,8 +39,11 @@ pub struct Conditions {
 pub fn text(conditions: &Conditions, outcome: &Outcome) -> String {
     let Conditions { topology, nodes, executors, slow, .. } = conditions;
     let (executor, ipc) = (name_of(&conditions.executor), name_of(&conditions.ipc));
-    let mut text =
-        format!("{topology}: {nodes} nodes on {executors} executors; executor {executor}, ipc {ipc}, slow {slow}\n\n");
+    let middleware = name_of(&conditions.middleware);
+    let mut text = format!(
+        "{topology}: {nodes} nodes on {executors} executors; executor {executor}, ipc {ipc}, middleware {middleware}, slow \
+         {slow}\n\n"
+    );
     let names = |tracker: &Tracker| (tracker.node.len(), tracker.entity.len());
     let all = || outcome.subscriptions.iter().chain(&outcome.clients);
     let (wide, wider) = all().map(names).fold((4, 5), |(a, b), (c, d)| (a.max(c), b.max(d)));
@@ -106,6 +115,7 @@ pub fn json(conditions: &Conditions, outcome: &Outcome) -> Value {
             "rss_kb": resources.rss_kb,
             "peak_rss_kb": resources.peak_rss_kb,
         },
+        "events": outcome.events.count(),
     })
 }
 
@@ -138,28 +148,7 @@ fn durations_json(durations: &Latencies) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use super::super::message::Header;
     use super::*;
-
-    fn outcome() -> Outcome {
-        let mut tracker = Tracker::new("listener", "/chatter");
-        for (number, us) in [(0, 100), (1, 300), (4, 12_000)] {
-            let header = Header { writer: 0, number, stamp_ns: 0, period_ns: 10_000_000 };
-            tracker.scan(&header, 10, us * 1_000);
-        }
-        let resources = Resources {
-            elapsed: Duration::from_secs(2),
-            cpu_percent: 1.25,
-            user_percent: 2.0,
-            cpu: Duration::from_millis(50),
-            rss_kb: 4,
-            peak_rss_kb: 5,
-        };
-        let subscriptions = vec![tracker, Tracker::new("a_node_of_a_long_name", "/idle")];
-        Outcome { subscriptions, clients: Vec::new(), publishers: Vec::new(), resources }
-    }
 
     #[test]
     fn nothing_is_null_and_not_nan() {
@@ -169,13 +158,15 @@ mod tests {
             executors: 1,
             executor: ExecutorKind::Events,
             ipc: Ipc::On,
+            middleware: Middleware::Ground,
             slow: "none".to_owned(),
         };
-        let json = json(&conditions, &outcome());
+        let json = json(&conditions, &example::outcome());
         assert_eq!(json["subscriptions"][1]["latency"]["mean_us"], Value::Null);
         assert_eq!(json["total"]["latency"]["mean_us"].as_f64().map(f64::round), Some(4133.0));
+        assert_eq!(json["events"], 1);
         assert_eq!(json["subscriptions"][0]["mean_without_too_late_us"], 200.0);
-        let text = text(&conditions, &outcome());
+        let text = text(&conditions, &example::outcome());
         assert!(text.contains("listener               /chatter         3     0         1     2   4133.3"), "{text}");
         assert!(!text.to_lowercase().contains("nan") && !text.contains("inf"), "{text}");
     }

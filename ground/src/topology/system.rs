@@ -1,5 +1,6 @@
 //! [`System`]: runs a topology in real time, with a thread per executor and trackers in all callbacks.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,16 +11,21 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::clock::{Clock, now_ns};
+use super::cyclonedds::Participant;
+use super::cyclonedds::error::DdsError;
+use super::events_log::{Code, Events, EventsLog};
 use super::executor::kind::ExecutorKind;
 use super::executor::{Executor, PerWait, Waker};
 use super::latency::Latencies;
 use super::loopback::Loopback;
-use super::message::{Header, Message, PassBy};
+use super::message::{Header, Message, MessageType};
 use super::node::{Callback, Endpoint, Kind, Node, Timer};
-use super::reader::{HISTORY, Reader, Readers};
+use super::qos::{PassBy, Qos, Reliability};
+use super::reader::{Reader, Readers};
 use super::resources::{Resources, Start};
 use super::schema::{ClientSpec, NodeSpec, PublisherSpec, Topology};
 use super::tracker::{Total, Tracker};
+use super::wait_set::WaitSet;
 use super::writer::Writer;
 
 /// How messages are passed between nodes.
@@ -32,6 +38,16 @@ pub enum Ipc {
     Off,
 }
 
+/// The middleware that transports messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Middleware {
+    /// The simulator's own middleware
+    Ground,
+    /// Eclipse Cyclone DDS, if the program was built with it
+    Cyclonedds,
+}
+
 /// How a topology is run.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
@@ -39,10 +55,28 @@ pub struct Run {
     pub executor: ExecutorKind,
     /// How messages are passed.
     pub ipc: Ipc,
+    /// The middleware.
+    pub middleware: Middleware,
     /// How many callbacks run per wait.
     pub per_wait: PerWait,
 }
 
+/// Why a topology cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SystemError {
+    /// Sockets or threads cannot be created.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Cyclone DDS cannot be used.
+    #[error(transparent)]
+    Dds(#[from] DdsError),
+    /// Cyclone DDS cannot pass messages by pointer.
+    #[error("Cyclone DDS passes messages as bytes; leave out --ipc, or use --ipc off")]
+    DdsByPointer,
+}
+
+/// Time between two samples of resources.
+const SAMPLE_PERIOD: Duration = Duration::from_millis(500);
 /// Longest delay between a signal and the end of a run.
 const SIGNAL_PERIOD: Duration = Duration::from_millis(100);
 
@@ -70,6 +104,10 @@ pub struct Outcome {
     pub clients: Vec<Tracker>,
     /// Messages of publishers.
     pub publishers: Vec<Published>,
+    /// Events: late and lost messages, requests without a server.
+    pub events: Events,
+    /// Resources used so far, at regular times during the run.
+    pub samples: Vec<Resources>,
     /// Resources that the run used.
     pub resources: Resources,
 }
@@ -87,58 +125,104 @@ type Tracked = Arc<Mutex<Tracker>>;
 pub struct System {
     /// Nodes own all entities.
     nodes: Vec<Arc<Node>>,
-    executors: BTreeMap<i64, NamedExecutor>,
+    executors: BTreeMap<i64, (String, Box<dyn Executor>)>,
     subscriptions: Vec<Tracked>,
     clients: Vec<Tracked>,
     publishers: Vec<Arc<Mutex<Published>>>,
+    log: Arc<EventsLog>,
     loopback: Option<Arc<Loopback>>,
 }
 
-/// An executor, and the name of its thread.
-struct NamedExecutor {
-    name: String,
-    executor: Box<dyn Executor>,
-}
-
 /// A channel of messages: a topic, the requests of a service, or the responses to a client.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Channel {
     Topic(String),
     Requests(String),
     Responses { client: u32 },
 }
 
-/// Readers by channel, and the channel's number on the loopback interface. Writers are created after all readers.
-#[derive(Default)]
+impl Channel {
+    /// Its name in Cyclone DDS.
+    fn name(&self) -> String {
+        match self {
+            Channel::Topic(topic) => topic.clone(),
+            Channel::Requests(service) => format!("{service}Request"),
+            Channel::Responses { client } => format!("/client_{client}Reply"),
+        }
+    }
+}
+
+/// Readers by channel. Writers are created after all readers.
 struct Domain {
     channels: BTreeMap<Channel, (u32, Readers)>,
-    loopback: Option<Arc<Loopback>>,
+    transport: Transport,
+}
+
+enum Transport {
+    Pointers,
+    Loopback(Arc<Loopback>),
+    Dds(Arc<Participant>),
 }
 
 impl Domain {
-    fn reader(&mut self, channel: Channel, pass_by: PassBy) -> Arc<Reader> {
+    fn join(run: &Run) -> Result<Self, SystemError> {
+        let transport = match (run.middleware, run.ipc) {
+            (Middleware::Ground, _) => Transport::Pointers,
+            (Middleware::Cyclonedds, Ipc::Off) => Transport::Dds(Participant::new()?),
+            (Middleware::Cyclonedds, Ipc::On) => return Err(SystemError::DdsByPointer),
+        };
+        Ok(Self { channels: BTreeMap::new(), transport })
+    }
+
+    fn reader(&mut self, channel: Channel, qos: Qos, pass_by: PassBy) -> Result<Arc<Reader>, SystemError> {
         let number = self.channels.len() as u32;
-        let reader = Reader::new(HISTORY, pass_by);
+        let reader = match &self.transport {
+            Transport::Dds(participant) => Reader::over(participant.reader(&channel.name(), qos)?),
+            _ => Reader::new(qos.history, pass_by),
+        };
         self.channels.entry(channel).or_insert_with(|| (number, Vec::new())).1.push(reader.clone());
-        reader
+        Ok(reader)
     }
 
     /// Opens the loopback transport, which needs all readers.
-    fn open_loopback(&mut self) -> io::Result<()> {
-        let mut topics = vec![Vec::new(); self.channels.len()];
-        for (number, readers) in self.channels.values() {
-            topics[*number as usize].clone_from(readers);
+    fn open(&mut self, ipc: Ipc) -> io::Result<()> {
+        if ipc == Ipc::Off && matches!(self.transport, Transport::Pointers) {
+            let mut topics = vec![Vec::new(); self.channels.len()];
+            for (number, readers) in self.channels.values() {
+                topics[*number as usize].clone_from(readers);
+            }
+            self.transport = Transport::Loopback(Loopback::open(topics)?);
         }
-        self.loopback = Some(Loopback::open(topics)?);
         Ok(())
     }
 
     /// Creates a writer, also for a channel without readers.
-    fn writer(&self, channel: &Channel) -> Writer {
+    fn writer(&self, channel: &Channel, reliability: Reliability) -> Result<Writer, SystemError> {
         let found = self.channels.get(channel);
-        match &self.loopback {
-            Some(loopback) => Writer::Loopback(loopback.clone(), found.map_or(u32::MAX, |(number, _)| *number)),
-            None => Writer::IntraProcess(found.map_or_else(Vec::new, |(_, readers)| readers.clone())),
+        Ok(match &self.transport {
+            Transport::Loopback(loopback) => {
+                let number = found.map_or(u32::MAX, |(number, _)| *number);
+                Writer::Loopback(loopback.clone(), number, reliability)
+            }
+            Transport::Dds(participant) => {
+                let readers = found.map_or(0, |(_, readers)| readers.len());
+                Writer::Dds(participant.writer(&channel.name(), reliability, readers)?)
+            }
+            Transport::Pointers => Writer::IntraProcess(found.map_or_else(Vec::new, |(_, readers)| readers.clone())),
+        })
+    }
+
+    fn wait_set(&self) -> Result<WaitSet, SystemError> {
+        Ok(match &self.transport {
+            Transport::Dds(participant) => WaitSet::over(participant.wait_set()?),
+            _ => WaitSet::default(),
+        })
+    }
+
+    fn loopback(&self) -> Option<Arc<Loopback>> {
+        match &self.transport {
+            Transport::Loopback(loopback) => Some(loopback.clone()),
+            _ => None,
         }
     }
 }
@@ -155,23 +239,24 @@ impl System {
     /// Creates the nodes.
     ///
     /// # Errors
-    /// If the transport cannot be created.
-    pub fn new(topology: &Topology, run: &Run) -> io::Result<Self> {
-        let mut domain = Domain::default();
+    /// If the middleware or its transport cannot be created.
+    pub fn new(topology: &Topology, run: &Run) -> Result<Self, SystemError> {
+        let mut domain = Domain::join(run)?;
         let mut clients = 0;
-        let readers: Vec<_> = topology.nodes.iter().map(|node| node_readers(&mut domain, node, &mut clients)).collect();
-        if run.ipc == Ipc::Off {
-            domain.open_loopback()?;
-        }
+        let specs = topology.nodes.iter();
+        let readers: Vec<_> =
+            specs.map(|node| node_readers(&mut domain, node, &mut clients)).collect::<Result<_, _>>()?;
+        domain.open(run.ipc)?;
         let mut building = Building {
-            responses: response_writers(topology, &domain),
+            responses: response_writers(topology, &domain)?,
             system: Self {
                 nodes: Vec::new(),
                 executors: BTreeMap::new(),
                 subscriptions: Vec::new(),
                 clients: Vec::new(),
                 publishers: Vec::new(),
-                loopback: domain.loopback.clone(),
+                log: Arc::new(EventsLog::new()),
+                loopback: domain.loopback(),
             },
             domain,
             clock: Arc::new(Clock::Steady),
@@ -179,16 +264,16 @@ impl System {
             writers: clients,
         };
         for (spec, readers) in topology.nodes.iter().zip(readers) {
-            building.node(spec, readers);
+            building.node(spec, readers)?;
         }
-        let Building { mut system, .. } = building;
+        let Building { mut system, domain, .. } = building;
         for (spec, node) in topology.nodes.iter().zip(&system.nodes) {
-            let executor = system.executors.entry(spec.executor_id).or_insert_with(|| NamedExecutor {
-                // The kernel keeps 15 bytes of a thread's name.
-                name: spec.name.chars().take(15).collect(),
-                executor: run.executor.make(run.per_wait),
-            });
-            executor.executor.add_node(node);
+            if let Entry::Vacant(place) = system.executors.entry(spec.executor_id) {
+                place.insert((spec.name.clone(), run.executor.make(run.per_wait, domain.wait_set()?)));
+            }
+            if let Some((_, executor)) = system.executors.get_mut(&spec.executor_id) {
+                executor.add_node(node);
+            }
         }
         Ok(system)
     }
@@ -202,20 +287,26 @@ impl System {
     ///
     /// # Errors
     /// If a thread cannot be created.
-    pub fn spin(mut self, duration: Duration, interrupted: &AtomicBool) -> io::Result<Outcome> {
+    pub fn spin(mut self, duration: Duration, interrupted: &AtomicBool) -> Result<Outcome, SystemError> {
+        // The framework logs both phases of discovery. Here, readers and writers are connected when they are created.
+        self.log.add("SYSTEM", Code::Discovery, "[discovery] PDP completed".to_owned());
+        self.log.add("SYSTEM", Code::Discovery, "[discovery] EDP completed".to_owned());
         let (start, running) = (Start::now(), AtomicBool::new(true));
         let executors = std::mem::take(&mut self.executors);
-        let wakers: Vec<Waker> = executors.values().map(|named| named.executor.waker()).collect();
+        let wakers: Vec<Waker> = executors.values().map(|(_, executor)| executor.waker()).collect();
+        let mut samples = Vec::new();
         let resources = std::thread::scope(|threads| {
             let mut started = Ok(());
-            for NamedExecutor { name, mut executor } in executors.into_values() {
+            for (name, mut executor) in executors.into_values() {
                 let running = &running;
+                // The kernel keeps 15 bytes of a thread's name.
+                let name: String = name.chars().take(15).collect();
                 let thread = std::thread::Builder::new().name(name);
                 let spawned = thread.spawn_scoped(threads, move || executor.spin(running));
                 started = started.and(spawned.map(drop));
             }
             if started.is_ok() {
-                wait(duration, interrupted);
+                samples = sample(&start, duration, interrupted);
             }
             let resources = start.until_now();
             running.store(false, Ordering::Release);
@@ -225,52 +316,66 @@ impl System {
         if let Some(loopback) = &self.loopback {
             loopback.close();
         }
+        Ok(self.outcome(samples, resources))
+    }
+
+    fn outcome(self, samples: Vec<Resources>, resources: Resources) -> Outcome {
         let of = |tracked: Vec<Tracked>| tracked.iter().map(|tracker| lock!(tracker).clone()).collect();
-        Ok(Outcome {
+        Outcome {
             subscriptions: of(self.subscriptions),
             clients: of(self.clients),
             publishers: self.publishers.iter().map(|published| lock!(published).clone()).collect(),
+            events: self.log.take(),
+            samples,
             resources,
-        })
+        }
     }
 }
 
-/// Waits until the duration has passed or a signal came.
-fn wait(duration: Duration, interrupted: &AtomicBool) {
-    let start = Instant::now();
-    while !interrupted.load(Ordering::Relaxed)
-        && let Some(rest) = duration.checked_sub(start.elapsed())
-    {
-        std::thread::sleep(SIGNAL_PERIOD.min(rest));
+/// Samples resources until the duration has passed or a signal came.
+fn sample(start: &Start, duration: Duration, interrupted: &AtomicBool) -> Vec<Resources> {
+    let begin = Instant::now();
+    let (mut samples, mut next) = (Vec::new(), SAMPLE_PERIOD);
+    loop {
+        let elapsed = begin.elapsed();
+        if elapsed >= duration || interrupted.load(Ordering::Relaxed) {
+            return samples;
+        }
+        if elapsed >= next {
+            samples.push(start.until_now());
+            next += SAMPLE_PERIOD;
+        }
+        std::thread::sleep(SIGNAL_PERIOD.min(duration - elapsed).min(next.saturating_sub(elapsed)));
     }
 }
 
-fn node_readers(domain: &mut Domain, spec: &NodeSpec, clients: &mut u32) -> NodeReaders {
+fn node_readers(domain: &mut Domain, spec: &NodeSpec, clients: &mut u32) -> Result<NodeReaders, SystemError> {
     let mut readers = NodeReaders { subscriptions: Vec::new(), servers: Vec::new(), clients: Vec::new() };
     for one in &spec.subscribers {
-        readers.subscriptions.push(domain.reader(Channel::Topic(one.topic.clone()), one.pass_by));
+        readers.subscriptions.push(domain.reader(Channel::Topic(one.topic.clone()), one.qos, one.pass_by)?);
     }
     for one in &spec.servers {
-        readers.servers.push(domain.reader(Channel::Requests(one.service.clone()), PassBy::SharedPtr));
+        readers.servers.push(domain.reader(Channel::Requests(one.service.clone()), one.qos, PassBy::SharedPtr)?);
     }
-    for _ in &spec.clients {
+    for one in &spec.clients {
         let client = *clients;
         *clients += 1;
-        readers.clients.push((client, domain.reader(Channel::Responses { client }, PassBy::SharedPtr)));
+        readers.clients.push((client, domain.reader(Channel::Responses { client }, one.qos, PassBy::SharedPtr)?));
     }
-    readers
+    Ok(readers)
 }
 
 /// Writers of responses, by service and client.
 type Responses = HashMap<String, Arc<HashMap<u32, Writer>>>;
 
-fn response_writers(topology: &Topology, domain: &Domain) -> Responses {
+fn response_writers(topology: &Topology, domain: &Domain) -> Result<Responses, SystemError> {
     let mut writers: HashMap<String, HashMap<u32, Writer>> = HashMap::new();
-    for (client, spec) in (0..).zip(topology.nodes.iter().flat_map(|node| &node.clients)) {
-        let writer = domain.writer(&Channel::Responses { client });
+    for (client, spec) in topology.nodes.iter().flat_map(|node| &node.clients).enumerate() {
+        let client = client as u32;
+        let writer = domain.writer(&Channel::Responses { client }, spec.qos.reliability)?;
         writers.entry(spec.service.clone()).or_default().insert(client, writer);
     }
-    writers.into_iter().map(|(service, writers)| (service, Arc::new(writers))).collect()
+    Ok(writers.into_iter().map(|(service, writers)| (service, Arc::new(writers))).collect())
 }
 
 /// A system under construction.
@@ -283,13 +388,13 @@ struct Building {
 }
 
 impl Building {
-    fn node(&mut self, spec: &NodeSpec, readers: NodeReaders) {
+    fn node(&mut self, spec: &NodeSpec, readers: NodeReaders) -> Result<(), SystemError> {
         let node = Node::new(&*spec.name);
-        let tracker = |entity: &str| Arc::new(Mutex::new(Tracker::new(&spec.name, entity)));
         for (one, reader) in spec.subscribers.iter().zip(readers.subscriptions) {
-            let tracker = tracker(&one.topic);
-            node.add_endpoint(Endpoint::new(Kind::Subscription, reader, tracking_callback(tracker.clone())));
-            self.system.subscriptions.push(tracker);
+            let tracker = self.tracker(spec, &one.topic);
+            self.system.subscriptions.push(tracker.clone());
+            let callback = self.tracking_callback(spec, &one.topic, tracker);
+            node.add_endpoint(Endpoint::new(Kind::Subscription, reader, callback));
         }
         for (one, reader) in spec.servers.iter().zip(readers.servers) {
             let writers = self.responses.get(&one.service).cloned().unwrap_or_default();
@@ -301,79 +406,97 @@ impl Building {
             node.add_endpoint(Endpoint::new(Kind::Service, reader, Box::new(answer)));
         }
         for (one, (client, reader)) in spec.clients.iter().zip(readers.clients) {
-            let tracker = tracker(&one.service);
-            node.add_endpoint(Endpoint::new(Kind::Client, reader, tracking_callback(tracker.clone())));
-            node.add_timer(self.requesting_timer(one, client, tracker.clone()));
-            self.system.clients.push(tracker);
+            let tracker = self.tracker(spec, &one.service);
+            self.system.clients.push(tracker.clone());
+            let callback = self.tracking_callback(spec, &one.service, tracker.clone());
+            node.add_endpoint(Endpoint::new(Kind::Client, reader, callback));
+            node.add_timer(self.requesting_timer(spec, one, client, tracker)?);
         }
         for one in &spec.publishers {
-            node.add_timer(self.publishing_timer(spec, one));
+            node.add_timer(self.publishing_timer(spec, one)?);
         }
         self.system.nodes.push(node);
+        Ok(())
     }
 
-    fn publishing_timer(&mut self, spec: &NodeSpec, publisher: &PublisherSpec) -> Arc<Timer> {
-        let writer = self.domain.writer(&Channel::Topic(publisher.topic.clone()));
+    fn tracker(&self, spec: &NodeSpec, entity: &str) -> Tracked {
+        Arc::new(Mutex::new(Tracker::new(&spec.name, entity)))
+    }
+
+    /// A callback that counts each message and logs late and lost ones.
+    fn tracking_callback(&self, spec: &NodeSpec, entity: &str, tracker: Tracked) -> Callback {
+        let (log, caller) = (self.system.log.clone(), caller(entity, spec));
+        Box::new(move |message| {
+            let now = now_ns();
+            let arrival = lock!(tracker).scan(&message.header, message.payload.size_bytes(), now);
+            log.add_arrival(&caller, message.header.number, &arrival);
+        })
+    }
+
+    fn publishing_timer(&mut self, spec: &NodeSpec, publisher: &PublisherSpec) -> Result<Arc<Timer>, SystemError> {
+        let channel = Channel::Topic(publisher.topic.clone());
+        let writer = self.domain.writer(&channel, publisher.qos.reliability)?;
+        let (message, size, pass_by) = (publisher.message, publisher.msg_size, publisher.pass_by);
         let published = Arc::new(Mutex::new(Published {
             node: spec.name.clone(),
             topic: publisher.topic.clone(),
-            size_bytes: publisher.size_bytes(),
+            size_bytes: message.make(size).size_bytes(),
             period: publisher.period,
             durations: Latencies::default(),
         }));
         self.system.publishers.push(published.clone());
-        let mut sequence = Sequence::new(self.writers, publisher.period, publisher.size_bytes());
+        let mut sequence = Sequence { writer: self.writers, number: 0, period_ns: publisher.period.as_nanos() as u64 };
         self.writers += 1;
-        let pass_by = publisher.pass_by;
-        Timer::new(&self.clock, sequence.period_ns, move || {
-            let message = sequence.next();
+        Ok(Timer::new(&self.clock, sequence.period_ns, move || {
+            let message = sequence.next(message, size);
             let stamp_ns = message.header.stamp_ns;
             writer.publish(message, pass_by);
             lock!(published).durations.add(now_ns().saturating_sub(stamp_ns));
-        })
+        }))
     }
 
-    fn requesting_timer(&self, client: &ClientSpec, number: u32, tracker: Tracked) -> Arc<Timer> {
+    fn requesting_timer(
+        &self,
+        spec: &NodeSpec,
+        client: &ClientSpec,
+        number: u32,
+        tracker: Tracked,
+    ) -> Result<Arc<Timer>, SystemError> {
         let channel = Channel::Requests(client.service.clone());
         let is_served = self.domain.channels.contains_key(&channel);
-        let writer = self.domain.writer(&channel);
-        let mut sequence = Sequence::new(number, client.period, client.size_bytes());
-        Timer::new(&self.clock, sequence.period_ns, move || {
+        let writer = self.domain.writer(&channel, client.qos.reliability)?;
+        let (log, caller) = (self.system.log.clone(), caller(&client.service, spec));
+        let (service, message) = (client.service.clone(), client.message);
+        let mut sequence = Sequence { writer: number, number: 0, period_ns: client.period.as_nanos() as u64 };
+        Ok(Timer::new(&self.clock, sequence.period_ns, move || {
             // The framework waits a second for the service here, which blocks the executor's other callbacks.
             if is_served {
-                writer.publish(sequence.next(), PassBy::UniquePtr);
+                writer.publish(sequence.next(message, 0), PassBy::UniquePtr);
             } else {
                 lock!(tracker).unserved += 1;
+                log.add(&caller, Code::ServiceUnavailable, format!("[service] '{service}' unavailable"));
             }
-        })
+        }))
     }
 }
 
-/// A callback that counts each message.
-fn tracking_callback(tracker: Tracked) -> Callback {
-    Box::new(move |message| {
-        let now = now_ns();
-        lock!(tracker).scan(&message.header, message.payload.len(), now);
-    })
+/// A node and its topic or service, as the framework names them in its events.
+fn caller(entity: &str, spec: &NodeSpec) -> String {
+    format!("{entity}->{}", spec.name)
 }
 
-/// The messages of a writer.
+/// A writer and its next message number.
 struct Sequence {
     writer: u32,
     number: u64,
     period_ns: u64,
-    size_bytes: usize,
 }
 
 impl Sequence {
-    fn new(writer: u32, period: Duration, size_bytes: usize) -> Self {
-        Self { writer, number: 0, period_ns: period.as_nanos() as u64, size_bytes }
-    }
-
     /// The next message, stamped last.
-    fn next(&mut self) -> Message {
-        let payload = vec![0; self.size_bytes];
-        let Self { writer, number, period_ns, .. } = *self;
+    fn next(&mut self, message: MessageType, size: usize) -> Message {
+        let payload = message.make(size);
+        let Self { writer, number, period_ns } = *self;
         self.number += 1;
         Message { header: Header { writer, number, stamp_ns: now_ns(), period_ns }, payload }
     }
@@ -385,11 +508,24 @@ mod tests {
 
     use super::super::schema;
     use super::*;
+    use crate::topology::cyclonedds;
 
-    fn outcome(topology: &Topology, executor: ExecutorKind, ipc: Ipc) -> Outcome {
+    fn outcome(topology: &Topology, executor: ExecutorKind, middleware: Middleware, ipc: Ipc) -> Outcome {
         let duration = Duration::from_millis(300);
-        let run = Run { executor, ipc, per_wait: PerWait::All };
+        let run = Run { executor, ipc, middleware, per_wait: PerWait::All };
         System::new(topology, &run).unwrap().spin(duration, &AtomicBool::new(false)).unwrap()
+    }
+
+    /// All transports of this build.
+    fn ways() -> Vec<(Middleware, Ipc)> {
+        let mut ways = vec![(Middleware::Ground, Ipc::On), (Middleware::Ground, Ipc::Off)];
+        match cyclonedds::IS_BUILT {
+            true => ways.push((Middleware::Cyclonedds, Ipc::Off)),
+            false => println!(
+                "skipped: subscriptions_and_clients_receive_in_every_way_to_run_a_topology: cyclonedds: not installed"
+            ),
+        }
+        ways
     }
 
     #[test]
@@ -397,14 +533,14 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("topologies/services.json");
         let topology = schema::read(&path).unwrap();
         for executor in [ExecutorKind::Waitset, ExecutorKind::Static, ExecutorKind::Events] {
-            for ipc in [Ipc::On, Ipc::Off] {
-                let outcome = outcome(&topology, executor, ipc);
+            for (middleware, ipc) in ways() {
+                let outcome = outcome(&topology, executor, middleware, ipc);
                 let names: Vec<_> = outcome.clients.iter().map(|one| (&*one.node, &*one.entity)).collect();
                 assert_eq!(names, [("planner", "/plan"), ("operator", "/plan"), ("operator", "/map")]);
                 assert_eq!(outcome.subscriptions.len(), 1);
                 for tracker in outcome.clients.iter().chain(&outcome.subscriptions) {
-                    assert!(tracker.received() > 0, "{executor:?}, {ipc:?}: {tracker:?}");
-                    assert_eq!(tracker.lost(), 0, "{executor:?}, {ipc:?}: {tracker:?}");
+                    assert!(tracker.received() > 0, "{executor:?}, {middleware:?}, {ipc:?}: {tracker:?}");
+                    assert_eq!(tracker.lost(), 0, "{executor:?}, {middleware:?}, {ipc:?}: {tracker:?}");
                 }
                 assert!(outcome.publishers[0].durations.count() >= outcome.subscriptions[0].received());
                 assert_eq!((outcome.clients[2].size_bytes, outcome.publishers[0].size_bytes), (100, 8));
@@ -414,15 +550,20 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_a_server_are_counted_and_block_nothing() {
+    fn requests_without_a_server_are_counted_and_logged_and_block_nothing() {
         let text = r#"{"nodes": [{"node_name": "asks",
             "clients": [{"service_name": "nothing", "srv_type": "stamped10b", "period_ms": 5}],
             "publishers": [{"topic_name": "t", "msg_type": "stamped10b", "period_ms": 5}],
             "subscribers": [{"topic_name": "t", "msg_type": "stamped10b"}]}]}"#;
-        let topology = serde_json::from_str(text).unwrap();
-        let outcome = outcome(&topology, ExecutorKind::Waitset, Ipc::On);
+        let topology = schema::parse(text.as_bytes(), Path::new("x.json")).unwrap();
+        let outcome = outcome(&topology, ExecutorKind::Waitset, Middleware::Ground, Ipc::On);
         assert_eq!(outcome.clients[0].received(), 0);
         assert!(outcome.subscriptions[0].received() > 5);
         assert!(outcome.clients[0].unserved > 5);
+        let unavailable: Vec<_> =
+            outcome.events.kept.iter().filter(|event| event.code == Code::ServiceUnavailable).collect();
+        assert_eq!(unavailable.len() as u64, outcome.clients[0].unserved);
+        assert_eq!(unavailable[0].caller, "/nothing->asks");
+        assert_eq!(unavailable[0].description, "[service] '/nothing' unavailable");
     }
 }

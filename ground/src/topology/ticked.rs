@@ -7,9 +7,11 @@ use super::clock::Clock;
 use super::executor::kind::ExecutorKind;
 use super::executor::{Executor, PerWait};
 use super::loopback::IdleThreads;
-use super::message::{Header, Message, PassBy};
+use super::message::{Header, Message, Payload};
 use super::node::{Endpoint, Kind, Node, Timer};
-use super::reader::{HISTORY, Reader, Readers};
+use super::qos::{History, PassBy};
+use super::reader::{Reader, Readers};
+use super::wait_set::WaitSet;
 use super::writer::Writer;
 use crate::account;
 use crate::random::mixed;
@@ -44,8 +46,10 @@ impl Fold {
     fn add(&mut self, message: &Message) {
         self.messages += 1;
         self.hash = mixed(self.hash ^ u64::from(message.header.writer) << 32 ^ message.header.number);
-        for byte in &message.payload {
-            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        if let Payload::Bytes(bytes) = &message.payload {
+            for byte in bytes {
+                self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            }
         }
     }
 }
@@ -68,7 +72,7 @@ impl Ticked {
         for ((index, node), readers) in nodes.iter().enumerate().zip(topics) {
             node.add_timer(publisher(&clock, index as u32, readers));
         }
-        let mut executor = executor.make(per_wait);
+        let mut executor = executor.make(per_wait, WaitSet::default());
         nodes.iter().for_each(|node| executor.add_node(node));
         Self { clock, executor, nodes, taken, _idle: idle }
     }
@@ -84,7 +88,7 @@ impl Ticked {
 fn subscription() -> (Arc<Endpoint>, Arc<Mutex<Fold>>) {
     let fold = Arc::new(Mutex::new(Fold::default()));
     let folds = fold.clone();
-    let reader = Reader::new(HISTORY, PassBy::SharedPtr);
+    let reader = Reader::new(History::KeepLast(10), PassBy::SharedPtr);
     let callback = Box::new(move |message: Arc<Message>| lock!(folds).add(&message));
     (Endpoint::new(Kind::Subscription, reader, callback), fold)
 }
@@ -96,7 +100,7 @@ fn publisher(clock: &Arc<Clock>, index: u32, readers: Readers) -> Arc<Timer> {
     Timer::new(clock, STEP_NS, move || {
         let header = Header { writer: index, number, stamp_ns: published_at.now_ns(), period_ns: STEP_NS };
         let content = mixed(u64::from(index) << 32 ^ number).to_le_bytes();
-        let payload = content.into_iter().cycle().take(PAYLOAD_BYTES).collect();
+        let payload = Payload::Bytes(content.into_iter().cycle().take(PAYLOAD_BYTES).collect());
         writer.publish(Message { header, payload }, PassBy::UniquePtr);
         number += 1;
     })

@@ -53,6 +53,39 @@ struct FromWriter {
     next: u64,
 }
 
+/// How late a message was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lateness {
+    /// Not late.
+    InTime,
+    /// Above the first threshold.
+    Late,
+    /// Above the second threshold.
+    TooLate,
+}
+
+/// Missing messages before a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// Number of the first missing message.
+    pub first: u64,
+    /// How many are missing.
+    pub count: u64,
+}
+
+/// How a message arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// How late it was.
+    pub lateness: Lateness,
+    /// Its latency.
+    pub latency_us: u64,
+    /// The threshold that its latency exceeded; the first one for a message in time.
+    pub threshold_us: u64,
+    /// Messages that are missing before it.
+    pub gap: Option<Gap>,
+}
+
 /// Latencies above which a message is late, and too late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Thresholds {
@@ -85,22 +118,31 @@ impl Tracker {
     }
 
     /// Counts a message of `size_bytes` that arrived at `now_ns`, on the clock of its stamp.
-    pub fn scan(&mut self, header: &Header, size_bytes: usize, now_ns: u64) {
+    pub fn scan(&mut self, header: &Header, size_bytes: usize, now_ns: u64) -> Arrival {
         self.size_bytes = size_bytes;
         self.period = Duration::from_nanos(header.period_ns);
         let latency_ns = now_ns.saturating_sub(header.stamp_ns);
+        let latency_us = latency_ns / 1_000;
         let Thresholds { late_us, too_late_us } = Thresholds::of(self.period);
+        let (lateness, threshold_us) = match latency_us {
+            _ if latency_us > too_late_us => (Lateness::TooLate, too_late_us),
+            _ if latency_us > late_us => (Lateness::Late, late_us),
+            _ => (Lateness::InTime, late_us),
+        };
         self.latencies.add(latency_ns);
-        if latency_ns / 1_000 > too_late_us {
-            self.too_late += 1;
-        } else {
-            self.late += u64::from(latency_ns / 1_000 > late_us);
+        match lateness {
+            Lateness::TooLate => self.too_late += 1,
+            Lateness::Late => self.late += 1,
+            Lateness::InTime => {}
+        }
+        if lateness != Lateness::TooLate {
             self.in_time.add(latency_ns);
         }
-        self.count_writer(header);
+        Arrival { lateness, latency_us, threshold_us, gap: self.count_writer(header) }
     }
 
-    fn count_writer(&mut self, header: &Header) {
+    /// Counts a message of its publisher, and returns the gap before it.
+    fn count_writer(&mut self, header: &Header) -> Option<Gap> {
         let known = self.writers.iter().position(|from| from.writer == header.writer);
         let index = known.unwrap_or_else(|| {
             self.writers.push(FromWriter { writer: header.writer, received: 0, next: 0 });
@@ -108,7 +150,9 @@ impl Tracker {
         });
         let from = &mut self.writers[index];
         from.received += 1;
-        from.next = from.next.max(header.number.saturating_add(1));
+        let first = from.next;
+        from.next = first.max(header.number.saturating_add(1));
+        (header.number > first).then(|| Gap { first, count: header.number - first })
     }
 
     /// Number of messages received.
@@ -188,13 +232,12 @@ mod tests {
         Header { writer, number, stamp_ns: 1_000 * MS, period_ns: 10 * MS }
     }
 
-    /// A tracker that received messages, each with its number and its latency in microseconds.
-    fn tracker(messages: &[(u64, u64)]) -> Tracker {
+    /// A tracker that received messages, each with its number and its latency in microseconds, and how they arrived.
+    fn tracker(messages: &[(u64, u64)]) -> (Tracker, Vec<Arrival>) {
         let mut tracker = Tracker::new("node", "/topic");
-        for (number, us) in messages {
-            tracker.scan(&header(0, *number), 10, 1_000 * MS + us * 1_000);
-        }
-        tracker
+        let scan = |(number, us): &(u64, u64)| tracker.scan(&header(0, *number), 10, 1_000 * MS + us * 1_000);
+        let arrivals = messages.iter().map(scan).collect();
+        (tracker, arrivals)
     }
 
     #[test]
@@ -212,7 +255,10 @@ mod tests {
 
     #[test]
     fn a_message_is_late_above_the_first_threshold_and_too_late_above_the_second() {
-        let tracker = tracker(&[(0, 100), (1, 2_000), (2, 2_001), (3, 10_000), (4, 10_001)]);
+        let (tracker, arrivals) = tracker(&[(0, 100), (1, 2_000), (2, 2_001), (3, 10_000), (4, 10_001)]);
+        use Lateness::{InTime, Late, TooLate};
+        let lateness: Vec<_> = arrivals.iter().map(|arrival| arrival.lateness).collect();
+        assert_eq!(lateness, [InTime, InTime, Late, Late, TooLate]);
         assert_eq!((tracker.received(), tracker.late, tracker.too_late, tracker.lost()), (5, 2, 1, 0));
         // (100 + 2000 + 2001 + 10000) / 4, and with the last.
         assert_eq!(tracker.in_time.mean_us(), Some(3525.25));
@@ -222,13 +268,18 @@ mod tests {
 
     #[test]
     fn a_message_that_arrives_out_of_order_is_not_lost() {
-        let in_order = tracker(&[(0, 1), (1, 1), (5, 1), (6, 1)]);
+        let (in_order, arrivals) = tracker(&[(0, 1), (1, 1), (5, 1), (6, 1)]);
         assert_eq!((in_order.received(), in_order.lost()), (4, 3));
+        let gaps: Vec<_> = arrivals.iter().map(|arrival| arrival.gap).collect();
+        assert_eq!(gaps, [None, None, Some(Gap { first: 2, count: 3 }), None]);
         // 2 overtakes 1: the framework adds one, then 1 - 3 of an unsigned number.
-        let reordered = tracker(&[(0, 1), (2, 1), (1, 1), (3, 1)]);
+        let (reordered, arrivals) = tracker(&[(0, 1), (2, 1), (1, 1), (3, 1)]);
         assert_eq!((reordered.received(), reordered.lost()), (4, 0));
-        assert_eq!(tracker(&[(2, 1)]).lost(), 2);
-        assert_eq!(tracker(&[(u64::MAX, 1)]).lost(), u64::MAX - 1, "no overflow");
+        assert_eq!(arrivals[1].gap, Some(Gap { first: 1, count: 1 }));
+        let (first_lost, _) = tracker(&[(2, 1)]);
+        assert_eq!(first_lost.lost(), 2);
+        let (last, _) = tracker(&[(u64::MAX, 1)]);
+        assert_eq!(last.lost(), u64::MAX - 1, "no overflow");
     }
 
     #[test]
@@ -242,8 +293,8 @@ mod tests {
 
     #[test]
     fn a_subscription_without_messages_has_no_weight_in_the_total() {
-        let one = tracker(&[(0, 100), (1, 300)]);
-        let other = tracker(&[(0, 20_000), (3, 400)]);
+        let (one, _) = tracker(&[(0, 100), (1, 300)]);
+        let (other, _) = tracker(&[(0, 20_000), (3, 400)]);
         let idle = Tracker::new("node", "/idle");
         let total = Total::of([&one, &idle, &other]);
         assert_eq!((total.received(), total.lost, total.too_late, total.late), (4, 2, 1, 0));

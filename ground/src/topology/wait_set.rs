@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::cyclonedds;
+use super::cyclonedds::error::Token;
 use super::node::{Endpoint, Kind, Timer};
 use super::reader::{GuardCondition, Signal};
 use crate::account::{Counter, count};
@@ -29,6 +31,11 @@ pub struct WaitSet {
 }
 
 impl WaitSet {
+    /// A wait set of Cyclone DDS.
+    pub fn over(wait_set: cyclonedds::WaitSet) -> Self {
+        Self { signal: Arc::new(Signal::over(wait_set)), ..Self::default() }
+    }
+
     /// Removes all entities.
     pub fn clear(&mut self) {
         self.timers.clear();
@@ -52,10 +59,10 @@ impl WaitSet {
             Patience::Forever => self.time_until_first_timer(),
         };
         self.attach();
-        self.signal.wait_until(timeout, || self.is_any_ready());
+        let found = self.signal.wait_until(timeout, || self.is_any_ready());
         self.detach();
         count(Counter::Wakes);
-        self.keep_ready();
+        self.keep_ready(&found);
     }
 
     fn time_until_first_timer(&self) -> Option<Duration> {
@@ -65,7 +72,7 @@ impl WaitSet {
 
     fn attach(&self) {
         for endpoint in self.endpoints.iter().flatten().flatten() {
-            endpoint.reader.notice.attach(&self.signal);
+            endpoint.reader.attach(&self.signal);
         }
         for guard in self.guards.iter().flatten() {
             guard.notice.attach(&self.signal);
@@ -74,7 +81,7 @@ impl WaitSet {
 
     fn detach(&self) {
         for endpoint in self.endpoints.iter().flatten().flatten() {
-            endpoint.reader.notice.detach();
+            endpoint.reader.detach();
         }
         for guard in self.guards.iter().flatten() {
             guard.notice.detach();
@@ -82,16 +89,16 @@ impl WaitSet {
     }
 
     fn is_any_ready(&self) -> bool {
-        self.endpoints.iter().flatten().flatten().any(|endpoint| endpoint.reader.is_ready())
+        self.endpoints.iter().flatten().flatten().any(|endpoint| endpoint.reader.is_ready(&[]))
             || self.guards.iter().flatten().any(|guard| guard.is_triggered())
     }
 
-    fn keep_ready(&mut self) {
+    fn keep_ready(&mut self, found: &[Token]) {
         for timer in &mut self.timers {
             timer.take_if(|timer| !timer.is_ready());
         }
         for endpoint in self.endpoints.iter_mut().flatten() {
-            endpoint.take_if(|endpoint| !endpoint.reader.is_ready());
+            endpoint.take_if(|endpoint| !endpoint.reader.is_ready(found));
         }
         for guard in &mut self.guards {
             guard.take_if(|guard| !guard.consume());

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::cyclonedds;
 use super::loopback::Loopback;
-use super::message::{Message, PassBy};
+use super::message::Message;
+use super::qos::{PassBy, Reliability};
 use super::reader::{Reader, Readers};
 use crate::account::{Counter, count};
 
@@ -12,7 +14,9 @@ pub enum Writer {
     /// Passes messages by pointer: "IPC on".
     IntraProcess(Readers),
     /// Sends bytes over the loopback interface: "IPC off".
-    Loopback(Arc<Loopback>, u32),
+    Loopback(Arc<Loopback>, u32, Reliability),
+    /// Passes bytes to Cyclone DDS, which delivers within the process without the network.
+    Dds(cyclonedds::Writer),
 }
 
 impl Writer {
@@ -24,7 +28,8 @@ impl Writer {
                 let message = if pass_by == PassBy::SharedPtr { message.clone() } else { message };
                 hand_over(readers, message);
             }
-            Writer::Loopback(transport, topic) => transport.send(*topic, &message),
+            Writer::Loopback(transport, topic, reliability) => transport.send(*topic, &message, *reliability),
+            Writer::Dds(writer) => writer.write(&message),
         }
     }
 }
@@ -50,12 +55,13 @@ fn hand_over(readers: &[Arc<Reader>], message: Message) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::Header;
+    use super::super::message::{Header, Payload};
+    use super::super::qos::History;
     use super::*;
 
     fn message(number: u64) -> Message {
         let header = Header { writer: 0, number, stamp_ns: 0, period_ns: 1 };
-        Message { header, payload: number.to_le_bytes().to_vec() }
+        Message { header, payload: Payload::Int64(number as i64) }
     }
 
     fn numbers(reader: &Reader) -> Vec<u64> {
@@ -64,18 +70,19 @@ mod tests {
 
     #[test]
     fn a_history_keeps_the_last_messages_in_order() {
-        let [few, all] = [3, 10].map(|depth| Reader::new(depth, PassBy::SharedPtr));
+        let [few, all] =
+            [History::KeepLast(3), History::KeepAll].map(|history| Reader::new(history, PassBy::SharedPtr));
         let writer = Writer::IntraProcess(vec![few.clone(), all.clone()]);
         (0..5).for_each(|number| writer.publish(message(number), PassBy::UniquePtr));
-        assert!(few.is_ready());
+        assert!(few.is_ready(&[]));
         assert_eq!(numbers(&few), [2, 3, 4]);
-        assert!(!few.is_ready());
+        assert!(!few.is_ready(&[]));
         assert_eq!(numbers(&all), [0, 1, 2, 3, 4]);
     }
 
     #[test]
     fn unique_messages_are_not_shared() {
-        let reader = |pass_by| Reader::new(10, pass_by);
+        let reader = |pass_by| Reader::new(History::KeepAll, pass_by);
         let handed_over = |pass: &[PassBy]| {
             let readers: Vec<_> = pass.iter().map(|pass_by| reader(*pass_by)).collect();
             hand_over(&readers, message(1));

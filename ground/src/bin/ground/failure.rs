@@ -4,7 +4,9 @@ use std::io;
 use std::path::PathBuf;
 
 use ground::server::LoadError;
+use ground::topology::report::files::WriteError;
 use ground::topology::schema::SchemaError;
+use ground::topology::system::SystemError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +20,9 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Schema(#[from] SchemaError),
     #[error("cannot run {path}: {source}")]
-    Topology { path: PathBuf, source: io::Error },
+    Topology { path: PathBuf, source: SystemError },
+    #[error(transparent)]
+    Report(#[from] WriteError),
     #[error("cannot write {path}: {source}")]
     File { path: PathBuf, source: io::Error },
     #[error("cannot watch for signals: {0}")]

@@ -8,9 +8,9 @@ use ground::account::{Account, Moment};
 use ground::switches::Switches;
 use ground::topology::executor::PerWait;
 use ground::topology::executor::kind::ExecutorKind;
-use ground::topology::report::{self, Conditions};
+use ground::topology::report::{self, Conditions, files};
 use ground::topology::schema;
-use ground::topology::system::{Ipc, Run, System};
+use ground::topology::system::{Ipc, Middleware, Run, System};
 use serde::Serialize;
 
 use crate::arguments::parse_seconds;
@@ -24,15 +24,21 @@ pub(crate) struct TopologyArgs {
     /// Executor of the nodes, one per executor_id [default: events, or waitset with --slow wait-set]
     #[arg(long, value_enum)]
     executor: Option<ExecutorKind>,
-    /// Whether messages are passed by pointer within the process
-    #[arg(long, value_enum, default_value = "on")]
-    ipc: Ipc,
+    /// Whether messages are passed by pointer within the process [default: on, or off with Cyclone DDS]
+    #[arg(long, value_enum)]
+    ipc: Option<Ipc>,
+    /// Middleware that transports messages
+    #[arg(long, value_enum, default_value = "ground")]
+    middleware: Middleware,
     /// Run for this long
     #[arg(long, value_name = "S", value_parser = parse_seconds, default_value = "5")]
     seconds: Duration,
     /// Switches to make slow; `wait-set` and `one-per-wait` have an effect here
     #[arg(long, value_name = "NAMES", default_value = "")]
     slow: Switches,
+    /// Write the framework's latency_all.txt, latency_total.txt, resources.txt and events.txt into this folder
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
     /// Write the time, context switches and exact counts of the run to this file, as JSON
     #[arg(long, value_name = "FILE")]
     account: Option<PathBuf>,
@@ -59,9 +65,11 @@ struct AccountFile<'a> {
 
 impl TopologyArgs {
     fn run(&self) -> Run {
+        let default_ipc = if self.middleware == Middleware::Ground { Ipc::On } else { Ipc::Off };
         Run {
             executor: self.executor.unwrap_or_else(|| ExecutorKind::of(&self.slow)),
-            ipc: self.ipc,
+            ipc: self.ipc.unwrap_or(default_ipc),
+            middleware: self.middleware,
             per_wait: PerWait::of(&self.slow),
         }
     }
@@ -73,6 +81,7 @@ impl TopologyArgs {
             executors,
             executor: run.executor,
             ipc: run.ipc,
+            middleware: run.middleware,
             slow: self.slow.to_string(),
         }
     }
@@ -88,6 +97,9 @@ pub(crate) fn run(args: &TopologyArgs) -> Result<(), Failure> {
     let start = Moment::now();
     let outcome = system.spin(args.seconds, &stop).map_err(failed)?;
     let account = Moment::now().since(&start);
+    if let Some(folder) = &args.out {
+        files::write(folder, &outcome)?;
+    }
     if let Some(path) = &args.account {
         let file = AccountFile { schema: 1, conditions: &conditions, run: &account };
         let text = serde_json::to_string_pretty(&file).expect("numbers and names can be written");

@@ -22,14 +22,14 @@ pub struct StaticExecutor {
 
 impl StaticExecutor {
     /// An executor without nodes.
-    pub fn new(per_wait: PerWait) -> Self {
+    pub fn new(per_wait: PerWait, wait_set: WaitSet) -> Self {
         let interrupt = Arc::new(GuardCondition::default());
         Self {
             timers: Vec::new(),
             endpoints: Default::default(),
             guards: vec![interrupt.clone()],
             interrupt,
-            wait_set: WaitSet::default(),
+            wait_set,
             per_wait,
         }
     }

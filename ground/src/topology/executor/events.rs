@@ -131,6 +131,13 @@ pub struct EventsExecutor {
 }
 
 impl EventsExecutor {
+    /// An executor without nodes.
+    pub fn new() -> Self {
+        let queue = Arc::new(EventsQueue::default());
+        let timers = TimersManager { heap: Mutex::default(), condition: Condvar::new(), queue: queue.clone() };
+        Self { queue, timers: Arc::new(timers), endpoints: HashMap::new() }
+    }
+
     fn add_endpoint(&mut self, endpoint: &Arc<Endpoint>) {
         let number = self.endpoints.len();
         self.endpoints.insert(number, Arc::downgrade(endpoint));
@@ -155,9 +162,7 @@ impl EventsExecutor {
 
 impl Default for EventsExecutor {
     fn default() -> Self {
-        let queue = Arc::new(EventsQueue::default());
-        let timers = TimersManager { heap: Mutex::default(), condition: Condvar::new(), queue: queue.clone() };
-        Self { queue, timers: Arc::new(timers), endpoints: HashMap::new() }
+        Self::new()
     }
 }
 

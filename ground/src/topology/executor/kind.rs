@@ -8,6 +8,7 @@ use super::events::EventsExecutor;
 use super::wait_set::WaitSetExecutor;
 use super::{Executor, PerWait};
 use crate::switches::{Switch, Switches};
+use crate::topology::wait_set::WaitSet;
 
 /// An executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum, Serialize)]
@@ -27,12 +28,12 @@ impl ExecutorKind {
         if switches.is_slow(Switch::WaitSet) { ExecutorKind::Waitset } else { ExecutorKind::Events }
     }
 
-    /// Creates the executor. `events` ignores `per_wait`.
-    pub fn make(self, per_wait: PerWait) -> Box<dyn Executor> {
+    /// Creates the executor. `events` ignores `per_wait` and the wait set.
+    pub fn make(self, per_wait: PerWait, wait_set: WaitSet) -> Box<dyn Executor> {
         match self {
-            ExecutorKind::Waitset => Box::new(WaitSetExecutor::new(per_wait)),
-            ExecutorKind::Static => Box::new(StaticExecutor::new(per_wait)),
-            ExecutorKind::Events => Box::<EventsExecutor>::default(),
+            ExecutorKind::Waitset => Box::new(WaitSetExecutor::new(per_wait, wait_set)),
+            ExecutorKind::Static => Box::new(StaticExecutor::new(per_wait, wait_set)),
+            ExecutorKind::Events => Box::new(EventsExecutor::new()),
         }
     }
 }

@@ -8,9 +8,11 @@ use super::events::EventsExecutor;
 use super::kind::ExecutorKind;
 use super::*;
 use crate::topology::clock::Clock;
-use crate::topology::message::{Header, Message, PassBy};
+use crate::topology::message::{Header, Message, Payload};
 use crate::topology::node::{Endpoint, Kind, Timer};
-use crate::topology::reader::{HISTORY, Reader};
+use crate::topology::qos::{History, PassBy};
+use crate::topology::reader::Reader;
+use crate::topology::wait_set::WaitSet;
 
 /// What was served, and how many waits there were before it.
 type Served = Arc<Mutex<Vec<&'static str>>>;
@@ -28,7 +30,7 @@ impl Fixture {
     }
 
     fn endpoint(&self, kind: Kind, name: &'static str) -> Arc<Reader> {
-        let (reader, served) = (Reader::new(HISTORY, PassBy::SharedPtr), self.served.clone());
+        let (reader, served) = (Reader::new(History::KeepLast(10), PassBy::SharedPtr), self.served.clone());
         let callback = Box::new(move |_: Arc<Message>| lock!(served).push(name));
         self.node.add_endpoint(Endpoint::new(kind, reader.clone(), callback));
         reader
@@ -46,7 +48,7 @@ impl Fixture {
 
 fn message() -> Arc<Message> {
     let header = Header { writer: 0, number: 0, stamp_ns: 0, period_ns: 1 };
-    Arc::new(Message { header, payload: vec![0; 8] })
+    Arc::new(Message { header, payload: Payload::Int64(0) })
 }
 
 /// A node with a timer that is due, two messages for a subscription, one for another, a request and a response; they came in
@@ -67,7 +69,7 @@ fn busy() -> Fixture {
 
 fn served_by(executor: ExecutorKind, per_wait: PerWait) -> Vec<&'static str> {
     let fixture = busy();
-    let mut executor = executor.make(per_wait);
+    let mut executor = executor.make(per_wait, WaitSet::default());
     executor.add_node(&fixture.node);
     executor.spin_all();
     fixture.served()
@@ -100,7 +102,7 @@ fn events_are_served_in_the_order_they_came() {
     let fixture = Fixture::new();
     let [one, other] = ["one", "other"].map(|name| fixture.endpoint(Kind::Subscription, name));
     fixture.timer(5, "timer");
-    let mut executor = EventsExecutor::default();
+    let mut executor = EventsExecutor::new();
     executor.add_node(&fixture.node);
     for reader in [&other, &one, &one, &other] {
         reader.deliver(message());
@@ -114,7 +116,7 @@ fn events_are_served_in_the_order_they_came() {
 fn events_of_messages_that_did_not_fit_into_the_history_serve_nothing() {
     let fixture = Fixture::new();
     let reader = fixture.endpoint(Kind::Subscription, "message");
-    let mut executor = EventsExecutor::default();
+    let mut executor = EventsExecutor::new();
     executor.add_node(&fixture.node);
     (0..25).for_each(|_| reader.deliver(message()));
     executor.spin_all();
@@ -125,7 +127,7 @@ fn events_of_messages_that_did_not_fit_into_the_history_serve_nothing() {
 fn a_node_that_is_gone_is_no_longer_served() {
     for kind in [ExecutorKind::Waitset, ExecutorKind::Events] {
         let (fixture, gone) = (busy(), busy());
-        let mut executor = kind.make(PerWait::All);
+        let mut executor = kind.make(PerWait::All, WaitSet::default());
         executor.add_node(&gone.node);
         executor.add_node(&fixture.node);
         let served = gone.served.clone();
@@ -146,12 +148,12 @@ fn every_executor_waits_for_timers_and_for_messages_and_ends_when_it_is_woken() 
         node.add_timer(Timer::new(&clock, 1_000_000, move || {
             let _ = ticks.send("timer");
         }));
-        let reader = Reader::new(HISTORY, PassBy::SharedPtr);
+        let reader = Reader::new(History::KeepAll, PassBy::SharedPtr);
         let callback = Box::new(move |_: Arc<Message>| {
             let _ = served.send("message");
         });
         node.add_endpoint(Endpoint::new(Kind::Subscription, reader.clone(), callback));
-        let mut executor = kind.make(PerWait::All);
+        let mut executor = kind.make(PerWait::All, WaitSet::default());
         executor.add_node(&node);
         let (running, wake) = (AtomicBool::new(true), executor.waker());
         std::thread::scope(|threads| {

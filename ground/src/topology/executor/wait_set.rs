@@ -48,9 +48,8 @@ enum Executable {
 
 impl WaitSetExecutor {
     /// An executor without nodes.
-    pub fn new(per_wait: PerWait) -> Self {
-        let (nodes, handles, wait_set, interrupt) = Default::default();
-        Self { nodes, handles, wait_set, interrupt, per_wait }
+    pub fn new(per_wait: PerWait, wait_set: WaitSet) -> Self {
+        Self { nodes: Vec::new(), handles: Handles::default(), wait_set, interrupt: Arc::default(), per_wait }
     }
 
     /// Builds the wait set and waits.
