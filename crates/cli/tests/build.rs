@@ -136,7 +136,9 @@ fn files(folder: &Path) -> Vec<String> {
 
 /// A makefile that was written before: compilers have absolute paths.
 fn makefile(folder: &Path, compiler: &str) {
-    let path = String::from_utf8(Command::new("sh").args(["-c", &format!("command -v {compiler}")]).output().unwrap().stdout).unwrap();
+    let path =
+        String::from_utf8(Command::new("sh").args(["-c", &format!("command -v {compiler}")]).output().unwrap().stdout)
+            .unwrap();
     let rules = format!("all: a.o b.o c.o d.o\n%.o: %.cpp\n\t{} -Wall -O1 -c -o $@ $<\n", path.trim());
     fs::write(folder.join("Makefile"), rules).unwrap();
 }

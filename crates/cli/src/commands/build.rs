@@ -162,7 +162,12 @@ fn finding(findings: &Table, row: usize) -> String {
         _ => 0.0,
     };
     let gain = weight(number("gain") as u64, "ns");
-    format!("{}. Gain: up to {gain} ({:.0} %, {}).", text(findings, row, "finding"), number("gain_share"), text(findings, row, "how"))
+    format!(
+        "{}. Gain: up to {gain} ({:.0} %, {}).",
+        text(findings, row, "finding"),
+        number("gain_share"),
+        text(findings, row, "how")
+    )
 }
 
 fn text(findings: &Table, row: usize, column: &str) -> String {

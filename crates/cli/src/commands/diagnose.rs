@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use stepscope_analyze::diagnose;
+use stepscope_analyze::{Selection, cost_tree, diagnose};
 use stepscope_model::{Table, Value};
 
 use crate::arguments::analysed::AnalysedArguments;
@@ -32,13 +32,29 @@ impl Diagnose {
             #[cfg(feature = "record")]
             if self.deepen {
                 let calls = deepened(&loaded, selections)?;
-                return Ok(vec![diagnose::table(selections, &calls)]);
+                return Ok(self.tables(selections, &calls));
             }
-            Ok(vec![diagnose::table(selections, &loaded.calls)])
+            Ok(self.tables(selections, &loaded.calls))
         })?;
         tables.iter_mut().for_each(|table| name_source(table, &self.analysed.sources));
         self.output.print(tables)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The findings. Without any, people see first what costs most, which is where to look.
+    fn tables(&self, selections: &[Selection<'_>], calls: &diagnose::Calls) -> Vec<Table> {
+        /// Rows of the tree: the findings' notes follow on the same screen.
+        const ROWS: usize = 12;
+        let findings = diagnose::table(selections, calls);
+        if !findings.rows.is_empty() || self.output.for_programs() {
+            return vec![findings];
+        }
+        let mut tree = cost_tree::table(selections, &cost_tree::Options::default());
+        tree.rows.truncate(ROWS);
+        tree.notes.clear();
+        tree.title =
+            "No known kind of defect was found. What your functions cost, and the most that each could gain".to_owned();
+        vec![tree, findings]
     }
 }
 

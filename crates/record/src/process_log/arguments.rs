@@ -27,12 +27,7 @@ pub(super) fn add(tid: u32, position: usize, arguments: &[String]) -> io::Result
 }
 
 /// The block with the new arguments, and the address where it goes, which is a multiple of 16.
-fn longer(
-    block: &[usize],
-    old: usize,
-    position: usize,
-    arguments: &[String],
-) -> io::Result<(Vec<u8>, usize)> {
+fn longer(block: &[usize], old: usize, position: usize, arguments: &[String]) -> io::Result<(Vec<u8>, usize)> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let count = block[0];
     if position > count || arguments.iter().any(|one| one.contains('\0')) {

@@ -128,9 +128,12 @@ impl Timer {
             (2, vec!["--timings".to_owned()], None)
         } else {
             // A compiler that the driver starts: it writes its own trace.
-            if command.get(1).is_some_and(|one| one == "-cc1") && command.iter().any(|one| one.starts_with("-ftime-trace")) {
+            if command.get(1).is_some_and(|one| one == "-cc1")
+                && command.iter().any(|one| one.starts_with("-ftime-trace"))
+            {
                 let output = command.iter().position(|one| one == "-o").and_then(|index| command.get(index + 1));
-                let json = output.map(|path| Path::new(&build_command::absolute(directory, path)).with_extension("json"));
+                let json =
+                    output.map(|path| Path::new(&build_command::absolute(directory, path)).with_extension("json"));
                 watched.file = json.map(|path| (TimingKind::ClangTrace, path));
             }
             return;
@@ -186,7 +189,8 @@ fn has_source(command: &[String]) -> bool {
 }
 
 fn builds_with_cargo(command: &[String]) -> bool {
-    let has_subcommand = command.get(1).is_some_and(|one| ["build", "b", "check", "c", "test", "rustc"].contains(&one.as_str()));
+    let has_subcommand =
+        command.get(1).is_some_and(|one| ["build", "b", "check", "c", "test", "rustc"].contains(&one.as_str()));
     has_subcommand && !command.iter().any(|one| one.starts_with("--timings"))
 }
 

@@ -20,7 +20,8 @@ fn drawn_units(units: u32, text: &str) -> Capture {
     for unit in 0..units {
         let (start_ns, end_ns) = (Some(u64::from(unit) * 10 * S), Some(u64::from(unit + 1) * 10 * S));
         let command_line = format!("clang++ -c /p/u{unit}.cpp");
-        let process = capture.add_process(Process { pid: unit + 1, start_ns, end_ns, command_line, ..Process::default() });
+        let process =
+            capture.add_process(Process { pid: unit + 1, start_ns, end_ns, command_line, ..Process::default() });
         capture.add_thread(Thread { tid: unit + 1, process: Some(process), cpu_ns: Some(10 * S), ..Thread::default() });
     }
     let module = |capture: &mut Capture, path: &str| match capture.modules.iter().position(|one| one.path == path) {

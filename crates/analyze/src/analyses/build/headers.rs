@@ -45,14 +45,22 @@ pub fn headers(selection: &Selection<'_>) -> Table {
     let whole_ns = pieces.whole_ns;
     let mut table = Columns::<Piece>::new()
         .text("header", "The included file.", |piece| shown(selection, &piece.name).into())
-        .duration("cost", "CPU time of reading and parsing it, with all that it includes, over all units.", |piece| piece.cost_ns)
-        .percentage("cost_share", "In percent of the CPU time of the build.", move |piece| share(piece.cost_ns, whole_ns))
-        .count("units", "units", "Units that include it, directly or not.", |piece| piece.units.len() as u64)
-        .duration("unit_cost", "Its cost in a unit, on average.", |piece| piece.cost_ns / piece.units.len().max(1) as u64)
-        .duration("own", "CPU time without the headers that it includes.", |piece| piece.own_ns)
-        .text("included_by", "The project's header through which most of its cost comes; missing if units include it.", |piece| {
-            piece.main_includer().0.map_or(Value::Missing, |name| shown(selection, name).into())
+        .duration("cost", "CPU time of reading and parsing it, with all that it includes, over all units.", |piece| {
+            piece.cost_ns
         })
+        .percentage("cost_share", "In percent of the CPU time of the build.", move |piece| {
+            share(piece.cost_ns, whole_ns)
+        })
+        .count("units", "units", "Units that include it, directly or not.", |piece| piece.units.len() as u64)
+        .duration("unit_cost", "Its cost in a unit, on average.", |piece| {
+            piece.cost_ns / piece.units.len().max(1) as u64
+        })
+        .duration("own", "CPU time without the headers that it includes.", |piece| piece.own_ns)
+        .text(
+            "included_by",
+            "The project's header through which most of its cost comes; missing if units include it.",
+            |piece| piece.main_includer().0.map_or(Value::Missing, |name| shown(selection, name).into()),
+        )
         .count("included_by_units", "units", "Units that include it through that header.", |piece| {
             let (name, _, units) = piece.main_includer();
             name.map(|_| units as u64)
@@ -80,7 +88,9 @@ pub fn headers(selection: &Selection<'_>) -> Table {
         ));
     }
     let estimates = selection.capture().info.notes.iter().filter(|note| note.starts_with("GCC does not time"));
-    table.add_notes(estimates.map(|text| stepscope_model::Note::new(stepscope_model::NoteKind::Limit, text.as_str(), Vec::new())));
+    table.add_notes(
+        estimates.map(|text| stepscope_model::Note::new(stepscope_model::NoteKind::Limit, text.as_str(), Vec::new())),
+    );
     table
 }
 
@@ -92,7 +102,9 @@ pub fn templates(selection: &Selection<'_>) -> Vec<Table> {
         Columns::<Piece>::new()
             .text(what, "Its name.", |piece| (&*piece.name).into())
             .duration("cost", "CPU time with all that it needs, over all units.", |piece| piece.cost_ns)
-            .percentage("cost_share", "In percent of the CPU time of the build.", move |piece| share(piece.cost_ns, whole_ns))
+            .percentage("cost_share", "In percent of the CPU time of the build.", move |piece| {
+                share(piece.cost_ns, whole_ns)
+            })
             .count("units", "units", "Units in which it cost time.", |piece| piece.units.len() as u64)
             .count(counted, "times", "How often the compiler reports it.", |piece| {
                 (piece.intervals.0 > 0).then_some(piece.intervals.0)
@@ -123,13 +135,20 @@ pub fn configure(selection: &Selection<'_>) -> Vec<Table> {
         let file = frame.file.as_deref().unwrap_or("");
         frame.line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}")).into()
     };
-    let at = Pieces::of(selection, CompilerWork::Configure, |frame| format!("{} {}", frame.function, place(frame)).into());
+    let at =
+        Pieces::of(selection, CompilerWork::Configure, |frame| format!("{} {}", frame.function, place(frame)).into());
     let files = Pieces::of(selection, CompilerWork::Configure, |frame| frame.file.clone().unwrap_or_else(|| "".into()));
     let frame = |piece: &Piece| &selection.capture().frames[piece.frame.index()];
     let all: u64 = at.all.iter().map(|piece| piece.own_ns).sum();
     let mut commands = Columns::<Piece>::new()
-        .text("command", "The command, and what it looks for or includes.", move |piece| (&*frame(piece).function).into())
-        .duration("cost", "Time with all that it calls: CPU time in a recorded build, else the reported time.", |piece| piece.cost_ns)
+        .text("command", "The command, and what it looks for or includes.", move |piece| {
+            (&*frame(piece).function).into()
+        })
+        .duration(
+            "cost",
+            "Time with all that it calls: CPU time in a recorded build, else the reported time.",
+            |piece| piece.cost_ns,
+        )
         .percentage("cost_share", "In percent of the configure steps.", move |piece| share(piece.cost_ns, all))
         .duration("own", "Time without the commands that it calls.", |piece| piece.own_ns)
         .text("place", "File and line.", move |piece| shown(selection, &place(frame(piece))).into())

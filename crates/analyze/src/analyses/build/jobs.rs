@@ -251,10 +251,18 @@ fn kind_of_output(process: &Process) -> Option<Kind> {
         OUTPUT if ends(&[".o", ".obj", ".pcm", ".gch", ".pch"]) => Some(Kind::Compile),
         OUTPUT if ends(&[".a", ".lib"]) => Some(Kind::Archive),
         OUTPUT if ends(&["build.ninja", "CMakeCache.txt"]) => Some(Kind::Configure),
-        OUTPUT if ends(&[".h", ".hpp", ".hh", ".cpp", ".cc", ".c", ".cxx", ".stamp", ".txt", ".json", ".inc"]) => Some(Kind::Generate),
+        OUTPUT if ends(&[".h", ".hpp", ".hh", ".cpp", ".cc", ".c", ".cxx", ".stamp", ".txt", ".json", ".inc"]) => {
+            Some(Kind::Generate)
+        }
         OUTPUT => Some(Kind::Link),
         CRATE if name.ends_with("build script (run)") => Some(Kind::BuildScript),
-        CRATE if ["bin", "test", "bench", "example"].iter().any(|kind| name.ends_with(&format!("({kind})")) || name.contains(&format!(" \"{kind}\""))) => Some(Kind::CompileAndLink),
+        CRATE
+            if ["bin", "test", "bench", "example"]
+                .iter()
+                .any(|kind| name.ends_with(&format!("({kind})")) || name.contains(&format!(" \"{kind}\""))) =>
+        {
+            Some(Kind::CompileAndLink)
+        }
         CRATE => Some(Kind::Compile),
         _ => None,
     }

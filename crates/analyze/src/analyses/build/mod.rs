@@ -43,10 +43,14 @@ struct Row<'a> {
 /// The job of each process of a capture.
 pub fn jobs_of_processes(capture: &Capture) -> Vec<Option<JobOf>> {
     let build = Build::of(capture);
-    let mut all: Vec<Option<JobOf>> = build.job_of.iter().map(|job| {
-        let work = &build.jobs[(*job)?].work;
-        Some(JobOf { job: (*job)?, kind: work.kind.name(), name: work.name.clone() })
-    }).collect();
+    let mut all: Vec<Option<JobOf>> = build
+        .job_of
+        .iter()
+        .map(|job| {
+            let work = &build.jobs[(*job)?].work;
+            Some(JobOf { job: (*job)?, kind: work.kind.name(), name: work.name.clone() })
+        })
+        .collect();
     all.resize(capture.processes.len(), None);
     all
 }

@@ -134,7 +134,9 @@ impl Pieces {
             }
         }
         for scope in capture.scopes.iter() {
-            let Some((_, detail)) = CompilerWork::of_scope(&scope.name).filter(|(kind, _)| *kind == work) else { continue };
+            let Some((_, detail)) = CompilerWork::of_scope(&scope.name).filter(|(kind, _)| *kind == work) else {
+                continue;
+            };
             if let Some(&place) = places.get(&name(&Frame::named(detail))) {
                 let piece = &mut pieces[place];
                 piece.intervals.0 += 1;

@@ -28,7 +28,9 @@ impl InputFormat for ClangTrace {
         let bytes = head.bytes.trim_ascii_start();
         let has = |text: &str| memchr::memmem::find(bytes, text.as_bytes()).is_some();
         let names = ["Source", "ExecuteCompiler", "Frontend", "ParseClass", "InstantiateFunction", "OptFunction"];
-        bytes.starts_with(b"{") && has("\"traceEvents\"") && names.iter().any(|name| has(&format!("\"name\":\"{name}\"")))
+        bytes.starts_with(b"{")
+            && has("\"traceEvents\"")
+            && names.iter().any(|name| has(&format!("\"name\":\"{name}\"")))
     }
 
     fn read(&self, input: Input<'_>, _: &ImportOptions) -> Result<Capture, ImportError> {

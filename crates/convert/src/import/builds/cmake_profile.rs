@@ -76,8 +76,20 @@ fn begun(event: &Value, ns: u64) -> Span {
     let first = args["functionArgs"].as_str().and_then(|text| text.split(' ').next()).unwrap_or_default();
     // The name of what is looked for, included or tried; of other commands, arguments would only divide the sum.
     const NAMED: [&str; 14] = [
-        "find_package", "find_library", "find_program", "find_path", "find_file", "include", "add_subdirectory", "try_compile",
-        "try_run", "configure_file", "project", "check_include_file", "check_symbol_exists", "execute_process",
+        "find_package",
+        "find_library",
+        "find_program",
+        "find_path",
+        "find_file",
+        "include",
+        "add_subdirectory",
+        "try_compile",
+        "try_run",
+        "configure_file",
+        "project",
+        "check_include_file",
+        "check_symbol_exists",
+        "execute_process",
     ];
     let name: Arc<str> = match NAMED.contains(&command) && !first.is_empty() {
         true => format!("{command}({first})").into(),

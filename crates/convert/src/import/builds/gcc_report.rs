@@ -40,7 +40,9 @@ impl InputFormat for GccReport {
 /// Headers by depth: a table comes after them.
 fn is_list_of_headers(bytes: &[u8]) -> bool {
     let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').take(4).collect();
-    lines.len() == 4 && lines[0].starts_with(b". ") && lines.iter().all(|line| header(&String::from_utf8_lossy(line)).is_some())
+    lines.len() == 4
+        && lines[0].starts_with(b". ")
+        && lines.iter().all(|line| header(&String::from_utf8_lossy(line)).is_some())
 }
 
 impl WorkTree {
@@ -58,9 +60,21 @@ struct Timer<'a> {
 
 /// Timers of the front end. All others are of the back end.
 const FRONT: [&str; 15] = [
-    "preprocessing", "lexical analysis", "parser", "name lookup", "overload resolution", "template instantiation",
-    "constant expression evaluation", "constraint", "deferred", "garbage collection", "tree gimplify", "dump files",
-    "inlining heuristics", "PCH", "module",
+    "preprocessing",
+    "lexical analysis",
+    "parser",
+    "name lookup",
+    "overload resolution",
+    "template instantiation",
+    "constant expression evaluation",
+    "constraint",
+    "deferred",
+    "garbage collection",
+    "tree gimplify",
+    "dump files",
+    "inlining heuristics",
+    "PCH",
+    "module",
 ];
 
 fn parse(bytes: &[u8], malformed: &mut Malformed, code: &dyn Fn(&str) -> Option<u64>) -> WorkTree {
@@ -90,10 +104,9 @@ fn tree(headers: &[(usize, String)], timers: &[Timer<'_>], code: &dyn Fn(&str) -
         return tree;
     }
     let phase = |timer: &&Timer<'_>| timer.name.starts_with("phase ");
-    let is_early = |timer: &&Timer<'_>| {
-        ["phase setup", "phase parsing", "phase lang. deferred"].contains(&timer.name)
-    };
-    let sum = |of: &dyn Fn(&&Timer<'_>) -> bool| timers.iter().filter(of).map(|timer| timer.ns).fold(0, u64::saturating_add);
+    let is_early = |timer: &&Timer<'_>| ["phase setup", "phase parsing", "phase lang. deferred"].contains(&timer.name);
+    let sum =
+        |of: &dyn Fn(&&Timer<'_>) -> bool| timers.iter().filter(of).map(|timer| timer.ns).fold(0, u64::saturating_add);
     let front_ns = sum(&|timer| phase(timer) && is_early(timer));
     let back_ns = sum(&|timer| phase(timer) && !is_early(timer));
     let mut add = |parent: Option<usize>, work: CompilerWork, name: &str, ns: u64| {
@@ -143,7 +156,9 @@ fn tree(headers: &[(usize, String)], timers: &[Timer<'_>], code: &dyn Fn(&str) -
     }
     add(None, CompilerWork::BackEnd, "back end", rest);
     if whole > 0 {
-        tree.set_note("GCC does not time headers: their cost is the front end's time, divided by how much code each has.");
+        tree.set_note(
+            "GCC does not time headers: their cost is the front end's time, divided by how much code each has.",
+        );
     }
     tree
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use stepscope_model::NoteValue;
 
-use crate::analyses::build::pieces::{Piece, Pieces, is_of_project};
 use crate::analyses::build::jobs::Build;
+use crate::analyses::build::pieces::{Piece, Pieces, is_of_project};
 use crate::analyses::build::shown;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
@@ -112,7 +112,8 @@ impl Kind for HeaderPulledIn {
 /// A header of the system as sources name it: `<regex>` for `/usr/include/c++/12/regex`.
 fn short(path: &str) -> &str {
     path.strip_prefix("/usr/include/").map_or(path, |rest| {
-        let rest = rest.strip_prefix("x86_64-linux-gnu/").or_else(|| rest.strip_prefix("aarch64-linux-gnu/")).unwrap_or(rest);
+        let rest =
+            rest.strip_prefix("x86_64-linux-gnu/").or_else(|| rest.strip_prefix("aarch64-linux-gnu/")).unwrap_or(rest);
         match rest.strip_prefix("c++/") {
             Some(versioned) => versioned.split_once('/').map_or(rest, |(_, name)| name),
             None => rest,
@@ -158,7 +159,8 @@ impl Kind for Precompile {
                 ns(headers.whole_ns as f64),
             );
             let each = ns(cost_ns as f64 / units as f64);
-            let text = format!("A unit parses it for {each} on average, with all that it includes; once would be enough.");
+            let text =
+                format!("A unit parses it for {each} on average, with all that it includes; once would be enough.");
             found(seen, &headers, piece, title, again_ns(cost_ns, units)).because(text, "show --view headers")
         };
         headers.all.iter().filter(counts).take(MOST).map(one).collect()
@@ -187,16 +189,24 @@ impl Kind for ConfiguredHeader {
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let capture = seen.capture();
         let build = Build::of(capture);
-        let Some(configured) = build.jobs.iter().find(|job| job.work.kind == build_command::Kind::Configure) else { return Vec::new() };
+        let Some(configured) = build.jobs.iter().find(|job| job.work.kind == build_command::Kind::Configure) else {
+            return Vec::new();
+        };
         // Names of headers that the configure step makes: `configure_file(config.h.in ...)`.
-        let made: BTreeSet<&str> = capture.frames.iter().filter_map(|frame| {
-            let input = frame.function.strip_prefix("configure_file(")?.strip_suffix(')')?;
-            let name = input.rsplit('/').next()?;
-            Some(name.strip_suffix(".in").or_else(|| name.strip_suffix(".cmake")).unwrap_or(name))
-        }).collect();
+        let made: BTreeSet<&str> = capture
+            .frames
+            .iter()
+            .filter_map(|frame| {
+                let input = frame.function.strip_prefix("configure_file(")?.strip_suffix(')')?;
+                let name = input.rsplit('/').next()?;
+                Some(name.strip_suffix(".in").or_else(|| name.strip_suffix(".cmake")).unwrap_or(name))
+            })
+            .collect();
         let headers = Pieces::headers(seen.selection);
         let compiled_again: BTreeSet<usize> = (build.job_of.iter().enumerate())
-            .filter(|(_, job)| job.is_some_and(|job| build.jobs[job].made_before && build.jobs[job].start_ns >= configured.start_ns))
+            .filter(|(_, job)| {
+                job.is_some_and(|job| build.jobs[job].made_before && build.jobs[job].start_ns >= configured.start_ns)
+            })
             .map(|(process, _)| process)
             .collect();
         let name_of = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
@@ -220,7 +230,9 @@ impl Kind for ConfiguredHeader {
                 ns(headers.whole_ns as f64)
             );
             let share = percent(100.0 * cost as f64 / headers.whole_ns.max(1) as f64);
-            let text = format!("The configure step ran in this build, and units with that header are {share} of its CPU time. If its content did not change, none of them needed compiling.");
+            let text = format!(
+                "The configure step ran in this build, and units with that header are {share} of its CPU time. If its content did not change, none of them needed compiling."
+            );
             let gain = Gain::of_build_cpu(cost as f64, headers.whole_ns as f64);
             let function: FunctionId = seen.functions().of_frame(piece.frame);
             all.push(

@@ -94,11 +94,19 @@ impl Kind for IdleCpus {
         let in_parallel: u64 = build.jobs.iter().map(Job::wall_ns).sum();
         let least = in_parallel as f64 / f64::from(cpus).max(1.0);
         let gain = (wall_ns as f64 - least - (wall_ns as f64 - in_parallel as f64 / slots).max(0.0)).max(0.0);
-        if f64::from(cpus) < slots * 1.5 || build.jobs.len() < 2 * cpus as usize || 100.0 * gain < LEAST * wall_ns as f64 {
+        if f64::from(cpus) < slots * 1.5
+            || build.jobs.len() < 2 * cpus as usize
+            || 100.0 * gain < LEAST * wall_ns as f64
+        {
             return Vec::new();
         }
         let title = format!("At most {} ran at once on {cpus} CPUs", NoteValue::plural(slots as usize, "job"));
-        let text = format!("{} jobs took {} together, in a build of {}.", build.jobs.len(), ns(in_parallel as f64), ns(wall_ns as f64));
+        let text = format!(
+            "{} jobs took {} together, in a build of {}.",
+            build.jobs.len(),
+            ns(in_parallel as f64),
+            ns(wall_ns as f64)
+        );
         let found = Found::of_program(title, Some(Gain::of_build_wall(gain, wall_ns as f64)));
         vec![found.sure(Confidence::Fair).because(text, "show --view build-time")]
     }

@@ -3,8 +3,8 @@
 //! Evidence: the CPU time of compilers by template and by function, over all units. Only clang says it. Look-alikes: instantiations with different
 //! arguments in each unit, which no explicit instantiation shares.
 
-use stepscope_model::compiler_work::CompilerWork;
 use stepscope_model::NoteValue;
+use stepscope_model::compiler_work::CompilerWork;
 
 use crate::analyses::build::pieces::{Piece, Pieces};
 use crate::analyses::diagnose::Kind;
