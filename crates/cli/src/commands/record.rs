@@ -375,7 +375,7 @@ fn live(progress: &Progress, limit: Option<Duration>) -> String {
         progress.elapsed.as_secs_f64(),
         plural(progress.cpu_samples as usize, "sample"),
         plural(progress.waits as usize, "wait"),
-        plural(progress.processes as usize, "process"),
+        plural(progress.processes, "process"),
         progress.bytes as f64 / 1e6,
     )
 }
