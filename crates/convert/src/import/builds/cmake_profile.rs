@@ -53,7 +53,7 @@ fn parse(bytes: &[u8], malformed: &mut Malformed) -> WorkTree {
         match event["ph"].as_str() {
             Some("B") => {
                 open.push(spans.len());
-                spans.push(begun(event, ns));
+                spans.push(started(event, ns));
             }
             Some("E") => match open.pop() {
                 Some(index) => spans[index].end_ns = ns.max(spans[index].start_ns),
@@ -70,7 +70,7 @@ fn parse(bytes: &[u8], malformed: &mut Malformed) -> WorkTree {
 }
 
 /// A command, named as it is called: `find_package(Boost)`.
-fn begun(event: &Value, ns: u64) -> Span {
+fn started(event: &Value, ns: u64) -> Span {
     let args = &event["args"];
     let command = event["name"].as_str().unwrap_or("command");
     let first = args["functionArgs"].as_str().and_then(|text| text.split(' ').next()).unwrap_or_default();
