@@ -31,7 +31,10 @@ pub(crate) fn of_switches_and_wake_ups() -> io::Result<Vec<u64>> {
     let tracepoint = Tracepoint::find("sched", "sched_waking")?;
     let look = |_| {
         std::thread::sleep(LOOK);
-        of(&tracepoint, || drop(wake.send(()))).transpose()
+        let wake_up = || {
+            let _ = wake.send(());
+        };
+        of(&tracepoint, wake_up).transpose()
     };
     let waking = (0..ATTEMPTS).find_map(look).transpose()?;
     drop(wake);
