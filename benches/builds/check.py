@@ -97,6 +97,7 @@ def check(stepscope, name, root, spec, pairs):
         scratch = Path(scratch)
         capture = str(scratch / "b.capture")
         if configure:
+            shutil.rmtree(root / "o", ignore_errors=True)
             done = run(configure, root)
             if done.returncode:
                 raise RuntimeError(done.stderr[-2000:])
