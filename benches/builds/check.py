@@ -116,7 +116,7 @@ def check(stepscope, name, root, spec, pairs):
         headers = rows(stepscope, capture, "headers", "headers")
         sums = sums_of_sources(times, root / "o")
         if sums:
-            ours = {os.path.normpath(os.path.join(root, row["header"])): row["time"] for row in headers}
+            ours = {os.path.normpath(os.path.join(root, row["header"])): row["compiler_time"] for row in headers}
             worst = max(abs(ours.get(path, 0) - sums[path]) / sums[path] for path in sums)
             results["headers"] = (len(sums), worst)
         plain, recorded, timed = [], [], []

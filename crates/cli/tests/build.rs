@@ -208,7 +208,7 @@ fn headers_cost_what_clang_says_and_the_project_stays_as_it_is() {
     assert!(headers.len() > 20 && headers.iter().any(|row| row["included_by"] == "match.h"), "{headers:#?}");
     for row in &headers {
         let path = folder.path().join(row["header"].as_str().unwrap()).canonicalize().unwrap();
-        assert_eq!(row["time"].as_u64(), sums.get(path.to_str().unwrap()).copied(), "{row}");
+        assert_eq!(row["compiler_time"].as_u64(), sums.get(path.to_str().unwrap()).copied(), "{row}");
     }
     let templates = rows(folder.path(), "templates", "templates");
     assert!(templates.iter().any(|row| row["template"].as_str().unwrap().starts_with("std::")), "{templates:#?}");
@@ -225,7 +225,7 @@ fn commands_of_cmake_have_their_times() {
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let commands = rows(folder.path(), "configure", "configure_commands");
     let first = &commands[0];
-    assert_eq!((&first["command"], &first["place"]), (&"project(p)".into(), &"CMakeLists.txt:2".into()));
+    assert_eq!((&first["command"], &first["command_place"]), (&"project(p)".into(), &"CMakeLists.txt:2".into()));
     let jobs = rows(folder.path(), "build", "build_jobs");
     let step = jobs.iter().find(|row| row["job_kind"] == "configure").unwrap();
     let own: i64 = commands.iter().map(|row| row["own"].as_i64().unwrap()).sum();

@@ -75,7 +75,7 @@ fn a_header_costs_what_is_below_it_in_all_units_and_names_who_brings_it_in() {
     let table = drawn::selected(&capture, &[], headers::headers);
     const S: &str = "000000000";
     assert_eq!(
-        cells(&table, &["header", "cost", "own", "units", "included_by", "included_by_units"]),
+        cells(&table, &["header", "cpu", "own", "units", "included_by", "included_by_units"]),
         [
             format!("/p/a.h | 19{S} | 1{S} | 3 | - | -"),
             format!("/usr/include/c++/12/regex | 18{S} | 16{S} | 3 | /p/a.h | 3"),
@@ -90,7 +90,7 @@ fn a_header_costs_what_is_below_it_in_all_units_and_names_who_brings_it_in() {
 fn a_template_within_itself_counts_once() {
     let capture = drawn_units(4, UNITS);
     let table = drawn::selected(&capture, &[], |selection| headers::templates(selection).remove(0));
-    assert_eq!(cells(&table, &["template", "cost", "units", "instantiations"]), ["V | 2000000000 | 1 | 2"]);
+    assert_eq!(cells(&table, &["template", "cpu", "units", "instantiations"]), ["V | 2000000000 | 1 | 2"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! so that the row names the line to change.
 //!
 //! clang times headers and templates that take 0.5 ms or more; those below are in the header or unit around them. Its times are wall times. Each
-//! unit's are scaled to its CPU time, so that waits for a CPU do not count. *time* is the sum as clang reports it.
+//! unit's are scaled to its CPU time, so that waits for a CPU do not count. *compiler_time* is the sum as clang reports it.
 //! GCC times no headers: the time of its front end is divided by how much code each header has.
 
 use std::sync::Arc;
@@ -45,14 +45,14 @@ pub fn headers(selection: &Selection<'_>) -> Table {
     let whole_ns = pieces.whole_ns;
     let mut table = Columns::<Piece>::new()
         .text("header", "The included file.", |piece| shown(selection, &piece.name).into())
-        .duration("cost", "CPU time of reading and parsing it, with all that it includes, over all units.", |piece| {
+        .duration("cpu", "CPU time of reading and parsing it, with all that it includes, over all units.", |piece| {
             piece.cost_ns
         })
-        .percentage("cost_share", "In percent of the CPU time of the build.", move |piece| {
+        .percentage("cpu_share", "In percent of the CPU time of the build.", move |piece| {
             share(piece.cost_ns, whole_ns)
         })
         .count("units", "units", "Units that include it, directly or not.", |piece| piece.units.len() as u64)
-        .duration("unit_cost", "Its cost in a unit, on average.", |piece| {
+        .duration("unit_cpu", "Its cost in a unit, on average.", |piece| {
             piece.cost_ns / piece.units.len().max(1) as u64
         })
         .duration("own", "CPU time without the headers that it includes.", |piece| piece.own_ns)
@@ -65,15 +65,15 @@ pub fn headers(selection: &Selection<'_>) -> Table {
             let (name, _, units) = piece.main_includer();
             name.map(|_| units as u64)
         })
-        .duration("included_by_cost", "Its cost through that header.", |piece| {
+        .duration("included_by_cpu", "Its cost through that header.", |piece| {
             let (name, cost, _) = piece.main_includer();
             name.map(|_| cost)
         })
-        .duration("time", "The sum of its times as the compiler reports them.", |piece| {
+        .duration("compiler_time", "The sum of its times as the compiler reports them.", |piece| {
             (piece.intervals.0 > 0).then_some(piece.intervals.1)
         })
-        .essential("header cost units included_by")
-        .detail("own time included_by_cost")
+        .essential("header cpu units included_by")
+        .detail("own compiler_time included_by_cpu")
         .table("headers", "Headers, the most expensive first", &pieces.all);
     add_missing(&mut table, &pieces);
     if let Some(first) = pieces.all.first().filter(|_| pieces.units > 0) {
@@ -101,19 +101,19 @@ pub fn templates(selection: &Selection<'_>) -> Vec<Table> {
     let columns = |what: &str, counted: &str, whole_ns: u64| {
         Columns::<Piece>::new()
             .text(what, "Its name.", |piece| (&*piece.name).into())
-            .duration("cost", "CPU time with all that it needs, over all units.", |piece| piece.cost_ns)
-            .percentage("cost_share", "In percent of the CPU time of the build.", move |piece| {
+            .duration("cpu", "CPU time with all that it needs, over all units.", |piece| piece.cost_ns)
+            .percentage("cpu_share", "In percent of the CPU time of the build.", move |piece| {
                 share(piece.cost_ns, whole_ns)
             })
             .count("units", "units", "Units in which it cost time.", |piece| piece.units.len() as u64)
             .count(counted, "times", "How often the compiler reports it.", |piece| {
                 (piece.intervals.0 > 0).then_some(piece.intervals.0)
             })
-            .duration("time", "The sum of its times as the compiler reports them.", |piece| {
+            .duration("compiler_time", "The sum of its times as the compiler reports them.", |piece| {
                 (piece.intervals.0 > 0).then_some(piece.intervals.1)
             })
-            .essential(&format!("{what} cost units"))
-            .detail("time")
+            .essential(&format!("{what} cpu units"))
+            .detail("compiler_time")
     };
     let mut first = columns("template", "instantiations", templates.whole_ns).table(
         "templates",
@@ -145,14 +145,14 @@ pub fn configure(selection: &Selection<'_>) -> Vec<Table> {
             (&*frame(piece).function).into()
         })
         .duration(
-            "cost",
+            "cpu",
             "Time with all that it calls: CPU time in a recorded build, else the reported time.",
             |piece| piece.cost_ns,
         )
-        .percentage("cost_share", "In percent of the configure steps.", move |piece| share(piece.cost_ns, all))
+        .percentage("cpu_share", "In percent of the configure steps.", move |piece| share(piece.cost_ns, all))
         .duration("own", "Time without the commands that it calls.", |piece| piece.own_ns)
-        .text("place", "File and line.", move |piece| shown(selection, &place(frame(piece))).into())
-        .essential("command cost place")
+        .text("command_place", "File and line.", move |piece| shown(selection, &place(frame(piece))).into())
+        .essential("command cpu command_place")
         .table("configure_commands", "Commands of configure steps, the most expensive first", &at.all);
     if at.all.is_empty() {
         commands.note(note!(
@@ -161,9 +161,9 @@ pub fn configure(selection: &Selection<'_>) -> Vec<Table> {
         ));
     }
     let files = Columns::<Piece>::new()
-        .text("file", "The file that has the commands.", |piece| shown(selection, &piece.name).into())
-        .duration("cost", "Time of its commands, with the files that they include.", |piece| piece.cost_ns)
-        .percentage("cost_share", "In percent of the configure steps.", move |piece| share(piece.cost_ns, all))
+        .text("source_file", "The file that has the commands.", |piece| shown(selection, &piece.name).into())
+        .duration("cpu", "Time of its commands, with the files that they include.", |piece| piece.cost_ns)
+        .percentage("cpu_share", "In percent of the configure steps.", move |piece| share(piece.cost_ns, all))
         .duration("own", "Time of its commands alone.", |piece| piece.own_ns)
         .table("configure_files", "Files of configure steps, the most expensive first", &files.all);
     vec![commands, files]
