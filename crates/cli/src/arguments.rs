@@ -1,6 +1,8 @@
 //! Flags shared by several subcommands, documented once.
 
 pub mod analysed;
+#[cfg(feature = "record")]
+pub mod cluster;
 pub mod comparison;
 #[cfg(feature = "record")]
 pub mod processes;

@@ -135,6 +135,7 @@ impl Listener for RunProgress {
             Event::StepsFound { step } => {
                 self.say(&format!("      steps: calls of {} in {}", step.function, step.module.display()));
             }
+            Event::TaskEnded { label, node } => self.say(&format!("      {label} recorded on {node}")),
             Event::DriverEnded { command, how } => self.say(&format!("      driver {} {how}", command.join(" "))),
             Event::Stopping => self.line.set_message(format!("{}: stopping", self.label)),
             Event::Finishing { phase } => self.line.set_message(format!("{}: naming functions of {phase}", self.label)),

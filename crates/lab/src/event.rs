@@ -40,6 +40,13 @@ pub enum Event<'a> {
         /// Longest wait.
         limit: Duration,
     },
+    /// A node has recorded a trial.
+    TaskEnded {
+        /// The trial.
+        label: &'a str,
+        /// The node.
+        node: &'a str,
+    },
     /// A trial starts.
     TrialStarted {
         /// The trial.

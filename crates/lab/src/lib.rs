@@ -55,6 +55,7 @@
 //! | [`ready`] | when a program is ready |
 //! | [`ab`] | running two variants in alternation |
 //! | [`sweep`] | running scenarios at several sizes and on several numbers of CPUs |
+//! | [`cluster`] | trials as tasks of Slurm, Ray or ssh |
 //! | [`cache_simulation`] | a program's cache misses, simulated below valgrind |
 //! | [`calm`] | waiting for a low background load |
 //! | [`checkout`] | a revision's files, checked out and built |
@@ -74,6 +75,8 @@ pub mod cache_simulation;
 pub mod calm;
 #[cfg(feature = "record")]
 pub mod checkout;
+#[cfg(feature = "record")]
+pub mod cluster;
 pub mod comparison;
 pub mod conditions;
 #[cfg(feature = "record")]

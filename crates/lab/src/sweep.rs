@@ -151,6 +151,24 @@ impl Plan {
         Self::new(lab, &filter, Options { runs: info.runs.max(options.runs), seed: info.seed, ..options })
     }
 
+    /// All points of a sweep's scenarios, without repetitions.
+    ///
+    /// # Errors
+    /// [`PlanError`]
+    pub fn points_of(run: &Run, lab: &LabFile) -> Result<Vec<Trial>, PlanError> {
+        let info = run.info().and_then(|info| info.sweep.clone());
+        let info = info.ok_or_else(|| PlanError::NotASweep { path: run.folder().to_owned() })?;
+        let options = Options {
+            runs: info.runs,
+            seed: info.seed,
+            budget: None,
+            precision_percent: None,
+            patience: Duration::ZERO,
+        };
+        let plan = Self::of_run(run, lab, options)?;
+        Ok(plan.scenarios.into_iter().flat_map(|scenario| scenario.points).collect())
+    }
+
     /// Number of trials.
     pub fn trials(&self) -> usize {
         self.scenarios.iter().map(|scenario| scenario.points.len()).sum::<usize>() * self.options.runs as usize
@@ -190,6 +208,16 @@ impl Plan {
 pub fn record(runs: &Path, lab: &LabFile, plan: Plan, context: &mut Context<'_>) -> Result<Run, RunError> {
     let run = Run::create(runs, lab, &plan.in_order())?;
     Sweep::new(run, plan).conduct(context)
+}
+
+/// Plans a sweep in a new folder below `runs`, for [nodes of a cluster](crate::cluster) to record.
+///
+/// # Errors
+/// If the folder or `run.json` cannot be written.
+pub fn plan(runs: &Path, lab: &LabFile, plan: &Plan) -> Result<Run, RunError> {
+    let mut run = Run::create(runs, lab, &plan.in_order())?;
+    run.sweeps(plan.info.clone())?;
+    Ok(run)
 }
 
 /// Continues a sweep in its folder.

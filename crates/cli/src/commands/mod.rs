@@ -44,6 +44,8 @@ mod store;
 mod sweep;
 #[cfg(feature = "record")]
 mod symbolize;
+#[cfg(feature = "record")]
+mod task;
 mod view;
 
 use std::fs;
@@ -107,6 +109,9 @@ pub enum Command {
     Man(completions::Man),
     #[cfg(feature = "record")]
     Prove(prove::Prove),
+    #[cfg(feature = "record")]
+    #[command(hide = true)]
+    Task(task::Task),
 }
 
 impl Command {
@@ -155,6 +160,8 @@ impl Command {
             Command::Man(command) => command.run(),
             #[cfg(feature = "record")]
             Command::Prove(command) => command.run(),
+            #[cfg(feature = "record")]
+            Command::Task(command) => command.run(),
         }
     }
 }

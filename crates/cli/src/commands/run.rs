@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use stepscope_lab::cluster::{self, Placement};
 use stepscope_lab::lab_file::{LabFile, Trial};
 use stepscope_lab::outcome;
 use stepscope_lab::run::{self, RUNS_FOLDER, RunResults};
 use stepscope_model::quantity::plural;
 use stepscope_model::{Phase, Table, note};
 
+use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::trials::TrialArguments;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -24,18 +26,76 @@ pub struct Run {
     /// Folder that receives a new folder per run, named by the time.
     #[arg(short, long, default_value = RUNS_FOLDER, value_name = "FOLDER")]
     output: PathBuf,
+    /// With --on: runs of each scenario and variant.
+    #[arg(long, value_name = "COUNT", requires = "on", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: Option<u32>,
+    /// With --on: continue a run that has trials without a recording.
+    #[arg(long, value_name = "RUN", requires = "on", conflicts_with_all = ["scenarios", "variants", "runs"])]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterArguments,
     #[command(flatten)]
     table: TableArguments,
 }
 
 impl Run {
     pub fn run(self) -> Result<ExitCode, Failure> {
+        if let Some(placement) = self.cluster.placement()? {
+            return self.on_cluster(&placement);
+        }
         let lab = self.trials.lab()?;
         let trials = lab.trials(&self.trials.filter()).map_err(|error| Failure::Usage(error.to_string()))?;
         let results = record(&lab, &trials, &self.output)?;
         print_added(results.remember(&lab));
         print(results, &self.table)
     }
+}
+
+impl Run {
+    fn on_cluster(&self, placement: &Placement) -> Result<ExitCode, Failure> {
+        let (lab, run) = match &self.resume {
+            Some(path) => {
+                let run = run::Run::open(path)?;
+                let lab = run.lab().transpose()?;
+                let missing = || Failure::Usage(format!("{}: the run has no lab file", path.display()));
+                (lab.ok_or_else(missing)?, run)
+            }
+            None => {
+                let lab = self.trials.lab()?;
+                let trials = lab.trials(&self.trials.filter()).map_err(|error| Failure::Usage(error.to_string()))?;
+                let run = run::Run::create(&self.output, &lab, &repeated(&trials, self.runs.unwrap_or(1)))?;
+                (lab, run)
+            }
+        };
+        let results = record_on(run, placement)?;
+        print_added(results.remember(&lab));
+        print(results, &self.table)
+    }
+}
+
+/// All trials in each repetition. Every second repetition has the opposite order, so that no variant is always the first.
+fn repeated(trials: &[Trial], runs: u32) -> Vec<Trial> {
+    if runs == 1 {
+        return trials.to_vec();
+    }
+    let repetition = |number: u32| {
+        let mut of_it: Vec<Trial> =
+            trials.iter().map(|trial| Trial { repetition: Some(number), ..trial.clone() }).collect();
+        if number % 2 == 0 {
+            of_it.reverse();
+        }
+        of_it
+    };
+    (1..=runs).flat_map(repetition).collect()
+}
+
+/// Records a planned run on a cluster, and reports it.
+pub fn record_on(mut run: run::Run, placement: &Placement) -> Result<RunResults, Failure> {
+    let interrupted = interrupt::flag();
+    RunProgress::new().of(&interrupted, |context| {
+        cluster::record(&mut run, placement, context)?;
+        Ok(run::analyse(run, context)?)
+    })
 }
 
 /// Records and reports trials, with progress.

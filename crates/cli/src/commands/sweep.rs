@@ -13,6 +13,7 @@ use stepscope_lab::sweep::{self, Options, Plan};
 use stepscope_model::quantity::plural;
 use stepscope_model::{Column, Kind, Table};
 
+use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::trials::TrialArguments;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -56,6 +57,8 @@ pub struct Sweep {
     #[arg(short, long, default_value = RUNS_FOLDER, value_name = "FOLDER")]
     output: PathBuf,
     #[command(flatten)]
+    cluster: ClusterArguments,
+    #[command(flatten)]
     table: TableArguments,
 }
 
@@ -79,6 +82,13 @@ impl Sweep {
         };
         let plan = plan.map_err(|error| usage(&error))?;
         print_plan(&plan);
+        if let Some(placement) = self.cluster.placement()? {
+            let run = match resumed {
+                Some(run) => run,
+                None => sweep::plan(&self.output, &lab, &plan)?,
+            };
+            return self.finish(&super::run::record_on(run, &placement)?, false);
+        }
         let interrupted = interrupt::flag();
         let results = RunProgress::new().of(&interrupted, |context| {
             let run = match resumed {

@@ -102,6 +102,9 @@ pub struct TrialInfo {
     /// The commit it was built from, if the lab built it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
+    /// The node that ran it, if a scheduler chose it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// What the scenario stresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub axis: Option<String>,

@@ -28,6 +28,7 @@ impl TrialInfo {
             repetition: trial.repetition,
             sweep: trial.point.axes(),
             revision: trial.checkout.as_ref().map(|checkout| checkout.commit.clone()),
+            node: None,
             axis: scenario.axis.clone(),
             command: scenario.command.clone(),
             cwd: scenario.cwd.display().to_string(),
@@ -120,6 +121,18 @@ impl Run {
         before: Option<Before>,
         context: &mut Context<'_>,
     ) -> Result<(), RunError> {
+        *self.trial_mut(index) = self.executed(index, trial, before, context);
+        self.write_info()
+    }
+
+    /// Runs the planned trial `index`, and gives what became of it. The run is as it was.
+    pub(crate) fn executed(
+        &self,
+        index: usize,
+        trial: &Trial,
+        before: Option<Before>,
+        context: &mut Context<'_>,
+    ) -> TrialInfo {
         context.listener.notify(&Event::TrialStarted { trial, index, of: self.trials().len() });
         let executed = execute(trial, &self.folder.join(trial.folder()), context);
         let ended = Event::TrialEnded { trial, outcome: &executed.outcome, notes: &executed.notes };
@@ -141,8 +154,7 @@ impl Run {
         {
             info.notes.push(format!("The frequency governor was {now}, where it was {first} when the run began."));
         }
-        *self.trial_mut(index) = info;
-        self.write_info()
+        info
     }
 
     /// Notes the end of the run in `run.json`.
