@@ -81,7 +81,7 @@ fn repeated(trials: &[Trial], runs: u32) -> Vec<Trial> {
     let repetition = |number: u32| {
         let mut of_it: Vec<Trial> =
             trials.iter().map(|trial| Trial { repetition: Some(number), ..trial.clone() }).collect();
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             of_it.reverse();
         }
         of_it

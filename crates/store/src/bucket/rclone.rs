@@ -17,6 +17,8 @@ fn remote(url: &str) -> String {
 fn rclone(arguments: &[&str]) -> Command {
     let mut command = Command::new("rclone");
     command.args(arguments).args(["--s3-env-auth", "--s3-no-check-bucket"]);
+    // By default, rclone needs minutes to give up a server that does not answer.
+    command.args(["--retries", "2", "--low-level-retries", "3", "--contimeout", "10s"]);
     let endpoint = env::var("AWS_ENDPOINT_URL_S3").or_else(|_| env::var("AWS_ENDPOINT_URL"));
     match endpoint {
         Ok(endpoint) => command.args(["--s3-provider", "Other", "--s3-endpoint", &endpoint]),
