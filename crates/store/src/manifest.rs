@@ -100,12 +100,16 @@ impl Manifest {
     /// # Errors
     /// A reason, without the path: it is damaged, of a newer program, or names a file outside of its run.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
-        let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| format!("damaged: {error}"))?;
-        let schema = value.get("schema").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        #[derive(Deserialize)]
+        struct Version {
+            #[serde(default)]
+            schema: u64,
+        }
+        let Version { schema } = serde_json::from_slice(text).map_err(|error| format!("damaged: {error}"))?;
         if schema > u64::from(SCHEMA) {
             return Err(format!("schema {schema} is newer than this program reads ({SCHEMA}); use a newer stepscope"));
         }
-        let manifest: Self = serde_json::from_value(value).map_err(|error| format!("damaged: {error}"))?;
+        let manifest: Self = serde_json::from_slice(text).map_err(|error| format!("damaged: {error}"))?;
         match manifest.files.iter().find(|file| !is_inside(&file.path)) {
             Some(file) => Err(format!("damaged: `{}` is not a path inside of the run", file.path)),
             None => Ok(manifest),
