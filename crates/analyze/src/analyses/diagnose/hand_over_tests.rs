@@ -104,7 +104,7 @@ fn without_steps(start_ms: u64, stack: &str) -> Drawing {
     let line = |ms: u64| {
         let stack = if ms < start_ms {
             "sim::Load"
-        } else if ms % 2 == 0 {
+        } else if ms.is_multiple_of(2) {
             stack
         } else {
             "sim::Move"

@@ -16,6 +16,7 @@ use crate::analyses::critical_path::PathWeights;
 use crate::query::events::{self, Role};
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::off_cpu::OffCpu;
+use crate::query::qualified_name::python_function;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 use crate::query::weights::{Amount, StackWeights, percent};
@@ -119,9 +120,10 @@ impl<'s, 'a> Seen<'s, 'a> {
         NoteValue::of(weight, self.selection.event().map_or("", |event| &event.unit)).to_string()
     }
 
-    /// The name of a function.
+    /// The name of a function; of a Python function without its file.
     pub fn name(&self, function: FunctionId) -> &'a str {
-        &self.functions().get(function).name
+        let name = &*self.functions().get(function).name;
+        python_function(name).map_or(name, |(name, _)| name)
     }
 
     /// In percent of all CPU time.
