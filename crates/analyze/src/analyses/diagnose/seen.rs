@@ -22,7 +22,7 @@ use crate::query::steps::Loops;
 use crate::query::weights::{Amount, StackWeights, percent};
 use crate::query::work::Work;
 
-/// Parts that the recorded time is divided into.
+/// Parts that the program's work is divided into.
 const PARTS: usize = 20;
 
 /// How many of the parts that are expected to be met must be.
@@ -32,7 +32,7 @@ const STEADY: f64 = 0.85;
 const NEARLY_ALL: f64 = 0.9;
 
 /// Fewest samples of a cost that recurs.
-const FEWEST_SAMPLES: u32 = 8;
+const FEWEST_SAMPLES: usize = 8;
 
 /// The evidence of one capture.
 pub(super) struct Seen<'s, 'a> {
@@ -41,6 +41,8 @@ pub(super) struct Seen<'s, 'a> {
     pub loops: Option<Arc<Loops>>,
     /// CPU time, in steps where there are some.
     pub cpu: StackWeights,
+    /// When the program was sampled, in order.
+    sampled: Vec<u64>,
     /// All of it.
     pub total: u128,
     /// What each stack does for its nearest owned function.
@@ -66,6 +68,8 @@ impl<'s, 'a> Seen<'s, 'a> {
             None => StackWeights::of_samples(selection),
         };
         let total = cpu.total().weight;
+        let mut sampled: Vec<u64> = selection.samples().filter_map(|sample| sample.time_ns).collect();
+        sampled.sort_unstable();
         let path = loops.as_ref().and_then(|_| PathWeights::of(selection));
         let (work, off_cpu) = (Work::of_stacks(selection), OffCpu::of(selection.capture()));
         let recorded = Recorded::of(selection, loops.as_deref());
@@ -73,6 +77,7 @@ impl<'s, 'a> Seen<'s, 'a> {
             selection,
             loops,
             cpu,
+            sampled,
             total,
             work,
             off_cpu,
@@ -226,34 +231,32 @@ impl<'s, 'a> Seen<'s, 'a> {
         found
     }
 
-    /// Whether these stacks were sampled all the time: in nearly all the parts of the recording that as many samples would
-    /// be in if they came at random. Few samples show nothing. Without steps a program may load first, so that the time counts
-    /// from the first of the samples on; it has to be the larger part of the recording.
+    /// Whether these stacks were sampled all the time: in nearly all the parts of the program's work that as many samples would
+    /// be in if they came at random. A part is a twentieth of the samples, not of the time: on a busy machine the program works
+    /// in bursts. Few samples show nothing. What is done within half of the time is no more than a piece
+    /// of work. Without steps a program may load first, so that its work counts from the first of the samples on; it has to be in the
+    /// first half of the recording.
     pub fn is_steady(&self, at: impl Fn(StackId) -> bool) -> bool {
-        let span = match &self.loops {
-            Some(_) => self.span(),
-            None => {
-                let window = self.span();
-                let flagged = self.selection.samples().filter(|sample| sample.stack.is_some_and(&at));
-                let start = flagged.filter_map(|sample| sample.time_ns).min().unwrap_or(window.start);
-                if (start - window.start) * 2 > window.end - window.start {
-                    return false;
-                }
-                start..window.end
-            }
-        };
-        let length = (span.end - span.start).max(1);
-        let (mut met, mut samples) = ([false; PARTS], 0_u32);
-        for sample in self.selection.samples() {
-            let (Some(time), Some(stack)) = (sample.time_ns, sample.stack) else { continue };
-            if span.contains(&time) && at(stack) {
-                met[(u128::from(time - span.start) * PARTS as u128 / u128::from(length)) as usize] = true;
-                samples += 1;
-            }
+        let span = self.span();
+        let flagged = self.selection.samples().filter(|sample| sample.stack.is_some_and(&at));
+        let mut times: Vec<u64> =
+            flagged.filter_map(|sample| sample.time_ns).filter(|time| span.contains(time)).collect();
+        times.sort_unstable();
+        let Some(first) = times.first().copied().filter(|_| times.len() >= FEWEST_SAMPLES) else { return false };
+        let start = if self.loops.is_some() { span.start } else { first };
+        let (half, last) = ((span.end - span.start) / 2, times[times.len() - 1]);
+        if start - span.start > half || last - first < half {
+            return false;
+        }
+        let rank = |time: u64| self.sampled.partition_point(|one| *one < time);
+        let (from, until) = (rank(start), rank(span.end));
+        let mut met = [false; PARTS];
+        for time in &times {
+            met[((rank(*time) - from) * PARTS / (until - from).max(1)).min(PARTS - 1)] = true;
         }
         let met = met.iter().filter(|met| **met).count() as f64;
-        let expected = PARTS as f64 * (1.0 - (1.0 - 1.0 / PARTS as f64).powi(samples as i32));
-        samples >= FEWEST_SAMPLES && met >= STEADY * expected
+        let expected = PARTS as f64 * (1.0 - (1.0 - 1.0 / PARTS as f64).powi(times.len() as i32));
+        met >= STEADY * expected
     }
 
     /// Owned functions with at least `least` percent of work that counts, all the time; in loading at any time.

@@ -1,7 +1,7 @@
 //! Threads are woken, find nothing to do and wait again: a herd.
 //!
 //! Evidence: three threads or more that wait in the same owned function are woken one right after the other by the same thread,
-//! by a call that wakes all that wait, most of them run for a few microseconds and wait there again, and all of them hardly do anything else. Look-alikes: workers
+//! by a call that wakes all that wait (its name says so, or most of the threads are woken), most of them run for a few microseconds and wait there again, and all of them hardly do anything else. Look-alikes: workers
 //! that all have work in each step, however little; their CPU time is in other functions than those that wait.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +22,9 @@ const FEWEST: usize = 3;
 
 /// Parts of functions that wake all that wait: of condition variables, and the kernel's of descriptors.
 const WAKES_ALL: [&str; 5] = ["cond_broadcast", "notify_all", "wake_all", "ep_poll_callback", "__wake_up_sync_key"];
+
+/// Part of the threads at a place that are woken together, if the call wakes all.
+const OF_ALL: f64 = 0.7;
 
 /// Longest time between two wake-ups of a herd.
 const TOGETHER_NS: u64 = 100_000;
@@ -69,10 +72,13 @@ impl Kind for WokenInVain {
             wake_ups.sort_unstable_by_key(|one| (one.at_ns, one.thread));
             let herds = wake_ups.chunk_by(|a, b| a.waker == b.waker && b.at_ns - a.at_ns <= TOGETHER_NS);
             let herds: Vec<&[WakeUp]> = herds.filter(|herd| herd.len() >= FEWEST).collect();
+            let of_most = herds.iter().filter(|herd| herd.len() as f64 >= OF_ALL * threads.len() as f64);
+            let in_large: usize = of_most.map(|herd| herd.len()).sum();
             let woken: Vec<&WakeUp> = herds.into_iter().flatten().collect();
-            // The stacks of most wakers are left out at high rates.
+            // The stacks of most wakers are left out at high rates, and a call at a function's end leaves no frame.
             let known: Vec<bool> = woken.iter().filter_map(|one| one.is_of_all).collect();
-            if known.is_empty() || 2 * known.iter().filter(|of_all| **of_all).count() < known.len() {
+            let by_name = 2 * known.iter().filter(|of_all| **of_all).count() > known.len();
+            if !by_name && 2 * in_large < woken.len() {
                 continue;
             }
             let in_vain = woken.iter().filter(|one| one.is_in_vain).count();
