@@ -72,7 +72,7 @@ fn threads_that_are_woken_and_find_nothing_are_told_from_workers() {
 }
 
 /// Two threads that change after `run_ns`, `locks` of ten parts of it in locks.
-fn changing(run_ns: u64, locks: u64) -> Vec<String> {
+fn changing(run_ns: u64, locks: u64, steps: Option<u64>) -> Vec<String> {
     let mut text = String::new();
     let rounds = WHOLE_NS / (2 * run_ns);
     for round in 0..rounds {
@@ -82,7 +82,12 @@ fn changing(run_ns: u64, locks: u64) -> Vec<String> {
             let _ = writeln!(text, "@{} {thread};sim::Work;sim::Task {own}", begin + 1);
         }
     }
-    let mut drawing = lived(&["other"]).folded(Event::sampled("cpu-clock", "ns"), &text);
+    let lived = lived(&["other"]);
+    let begun = match steps {
+        Some(steps) => lived.steps("main", 0, WHOLE_NS / steps, steps, 1),
+        None => lived,
+    };
+    let mut drawing = begun.folded(Event::sampled("cpu-clock", "ns"), &text);
     for round in 0..rounds {
         let at = 2 * round * run_ns;
         drawing = woken(drawing, "other", at..at + run_ns, "sim::Work;pthread_cond_wait", ("main", "sim::Work"));
@@ -94,9 +99,15 @@ fn changing(run_ns: u64, locks: u64) -> Vec<String> {
 
 #[test]
 fn work_in_small_pieces_is_found_if_handing_it_over_costs_a_third() {
-    assert_eq!(changing(20_000, 4), ["work-in-small-pieces | sim::Work | 40"]);
-    assert!(changing(20_000, 2).is_empty(), "it costs little");
-    assert!(changing(1_000_000, 4).is_empty(), "the pieces are large");
+    assert_eq!(changing(20_000, 4, None), ["work-in-small-pieces | sim::Work | 40"]);
+    assert!(changing(20_000, 2, None).is_empty(), "it costs little");
+    assert!(changing(1_000_000, 4, None).is_empty(), "the pieces are large");
+    let in_steps = |steps: u64| {
+        let rows = changing(20_000, 4, Some(steps)).into_iter();
+        rows.filter(|row| row.starts_with("work-in-small")).count()
+    };
+    assert_eq!(in_steps(1_000), 1, "25 in each step");
+    assert_eq!(in_steps(25_000), 0, "one in each step");
 }
 
 /// A recording without steps, of a stack from `start_ms` on.

@@ -2,7 +2,7 @@
 //!
 //! Evidence: locks, wake-ups and switches take much of the CPU time of two threads or more, which change between waiting and
 //! running thousands of times a second, for a short time each. Look-alikes: threads that fight for one lock around work of some
-//! length; those run longer between their waits.
+//! length; those run longer between their waits. Threads that meet at a barrier in each step have few waits a step.
 
 use stepscope_model::{StackId, WaitState};
 
@@ -20,6 +20,9 @@ const RATE: f64 = 2_000.0;
 
 /// The longest mean time that a thread runs between two waits.
 const SHORT_NS: f64 = 100_000.0;
+
+/// Fewest waits of a thread in each step.
+const PER_STEP: f64 = 5.0;
 
 /// Least part of the waits of all threads that a thread has which takes part.
 const PART: f64 = 0.1;
@@ -61,7 +64,10 @@ impl Kind for SmallPieces {
         threads.retain(|(number, _)| *number as f64 >= PART * all as f64 && *number > 0);
         let (number, running) = threads.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let (rate, run_ns) = (number as f64 * 1e9 / wall as f64, running as f64 / number.max(1) as f64);
-        if threads.len() < 2 || rate < RATE || run_ns > SHORT_NS {
+        // Threads that meet a few times in each step have to, however short the step is.
+        let per_step = |(steps, _): (usize, f64)| number as f64 / threads.len().max(1) as f64 / steps as f64;
+        let is_of_steps = seen.steps().is_some_and(|steps| per_step(steps) < PER_STEP);
+        if threads.len() < 2 || rate < RATE || run_ns > SHORT_NS || is_of_steps {
             return Vec::new();
         }
         let largest = seen.by_owner(|work| matches!(work, Work::Lock | Work::Switch)).into_iter().next();
