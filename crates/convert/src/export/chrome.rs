@@ -3,13 +3,17 @@
 //! The format is described in "Trace Event Format", which chrome://tracing links to. The track of a thread shows its
 //! state: running, runnable, or blocked and in which function, with arrows from wakers. Samples are instants on it.
 //! Steps and scopes have their own tracks (asynchronous events), because they do not nest with running and waiting.
-//! Readings over time are counters.
+//! Stages of messages are slices of a nanosecond, with arrows from publication to each arrival, over the stages between. Readings over
+//! time are counters.
 //!
 //! Times are microseconds since the capture's start with three decimals, so that ns are kept.
 
 use std::io::{self, Write};
 
-use stepscope_model::{Capture, Counter, FrameId, Language, ProcessId, Sample, Scope, StackId, Step, ThreadId, Wait};
+use rustc_hash::FxHashMap;
+use stepscope_model::{
+    Capture, Counter, FlowEvent, FlowStage, FrameId, Language, ProcessId, Sample, Scope, StackId, Step, ThreadId, Wait,
+};
 
 use super::json::Json;
 use super::timeline::{self, ByThread, Ids, Slice, State, Window};
@@ -33,6 +37,7 @@ pub fn write(capture: &Capture, out: &mut dyn Write, options: &ExportOptions) ->
                 trace.states(json, thread, waits.of(thread))?;
             }
             trace.wake_ups(json, with_waits)?;
+            trace.messages(json)?;
             trace.samples(json, options.evidence)?;
             trace.steps(json)?;
             trace.scopes(json)?;
@@ -150,6 +155,62 @@ impl Trace<'_> {
         Ok(())
     }
 
+    /// Stages of messages, and an arrow for each arrival.
+    fn messages(&self, json: &mut Json<'_>) -> io::Result<()> {
+        let mut messages: FxHashMap<(&str, u64), Vec<&FlowEvent>> = FxHashMap::default();
+        let mut arrows = 0_usize;
+        for stage in &self.capture.flows {
+            self.stage(json, stage)?;
+            let Some(flow) = stage.flow else { continue };
+            let way = messages.entry((&*stage.topic, flow)).or_default();
+            // A number that is published again names another message.
+            if stage.stage == FlowStage::Published {
+                way.clear();
+            }
+            way.push(stage);
+            let Some(published) = way.first().filter(|first| first.stage == FlowStage::Published) else { continue };
+            if stage.stage.is_arrival() {
+                let ends = [published.thread, stage.thread];
+                let between = way[1..way.len() - 1].iter().filter(|between| is_between(between, ends));
+                let whole: Vec<&FlowEvent> = [*published].into_iter().chain(between.copied()).chain([stage]).collect();
+                self.arrow(json, &whole, arrows)?;
+                arrows += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn stage(&self, json: &mut Json<'_>, stage: &FlowEvent) -> io::Result<()> {
+        let name = format!("{} {}", stage.stage.name(), stage.topic);
+        self.event(json, "X", &name, stage.thread, stage.time_ns, &|json| {
+            // An arrow needs a slice that is open at its time.
+            json.entry("dur", micros(1))?;
+            json.entry("cat", "message")?;
+            json.object_entry("args", |json| {
+                json.some_entry("message", stage.flow)?;
+                json.some_entry("name", stage.name.as_deref())
+            })
+        })
+    }
+
+    /// An arrow over the stages of one message on its way to one subscriber.
+    fn arrow(&self, json: &mut Json<'_>, way: &[&FlowEvent], id: usize) -> io::Result<()> {
+        for (at, stage) in way.iter().enumerate() {
+            let phase = match at {
+                0 => "s",
+                _ if at + 1 == way.len() => "f",
+                _ => "t",
+            };
+            self.event(json, phase, &stage.topic, stage.thread, stage.time_ns, &|json| {
+                json.entry("cat", "message")?;
+                // Other arrows are wake-ups, and have numbers of their own.
+                json.entry("id", format!("message {id}"))?;
+                json.entry("bp", "e")
+            })?;
+        }
+        Ok(())
+    }
+
     fn samples(&self, json: &mut Json<'_>, evidence: Option<Evidence>) -> io::Result<()> {
         let is_wanted = |sample: &&Sample| match evidence {
             Some(Evidence::Event(event)) => sample.event == event,
@@ -262,6 +323,11 @@ impl Trace<'_> {
             Ok(())
         })
     }
+}
+
+/// Whether a stage is on the way from one thread to another, and no arrival.
+fn is_between(stage: &FlowEvent, ends: [ThreadId; 2]) -> bool {
+    ends.contains(&stage.thread) && !stage.stage.is_arrival() && stage.stage != FlowStage::CallbackEnd
 }
 
 fn micros(ns: u64) -> f64 {

@@ -22,6 +22,7 @@ impl Window {
             .chain(capture.steps.iter().flat_map(|step| [step.start_ns, step.end_ns]))
             .chain(capture.scopes.iter().flat_map(|scope| [scope.start_ns, scope.end_ns]))
             .chain(capture.counters.iter().map(|counter| counter.time_ns))
+            .chain(capture.flows.iter().map(|stage| stage.time_ns))
             .chain(capture.threads.iter().flat_map(|thread| thread.start_ns.into_iter().chain(thread.end_ns)))
             .chain(capture.processes.iter().flat_map(|process| process.start_ns.into_iter().chain(process.end_ns)));
         times.fold(None, |window, time_ns| {

@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use stepscope_convert::export::{Evidence, ExportError, ExportOptions, Format, Measure, ThreadLabels, write};
 use stepscope_convert::{ImportOptions, Source, import};
-use stepscope_model::{Capture, Event, EventId, Frame, Sample, Thread, ThreadId};
+use stepscope_model::{Capture, Event, EventId, FlowEvent, FlowStage, Frame, Sample, Thread, ThreadId};
 
 use example::example;
 
@@ -203,6 +203,80 @@ fn a_trace_pairs_what_begins_with_what_ends_and_refers_to_stacks_that_it_has() {
     let sample = events.iter().find(|event| event["ph"] == "i" && event["tid"] == 11).unwrap();
     assert_eq!(names(sample["sf"].as_str().unwrap()), ["libphys.so+0x1234", "clone3"]);
     assert_eq!(sample["ts"], 1.5);
+}
+
+/// Two subscribers: `worker` through the transport, `sim` on the publisher's own thread.
+fn with_messages() -> Capture {
+    let mut capture = example();
+    let (sim, worker) = (ThreadId::from_index(0), ThreadId::from_index(1));
+    for (time_ns, thread, flow, stage) in [
+        (1100, sim, Some(7), FlowStage::Published),
+        (1150, sim, Some(7), FlowStage::Sent),
+        (2300, worker, Some(7), FlowStage::Taken),
+        (2400, worker, Some(7), FlowStage::CallbackStart),
+        (2500, worker, Some(7), FlowStage::CallbackEnd),
+        (3950, sim, Some(7), FlowStage::Arrived),
+        // Of no message, and of one whose publication is not there.
+        (4000, sim, None, FlowStage::CallbackStart),
+        (4100, sim, Some(8), FlowStage::CallbackStart),
+    ] {
+        let topic = "/scan".into();
+        capture.flows.push(FlowEvent { time_ns, thread, topic, flow, stage, name: None, period_ns: None });
+    }
+    capture
+}
+
+#[test]
+fn each_arrival_of_a_message_is_an_arrow_from_its_publication_over_the_stages_between() {
+    let document = json(&with_messages(), Format::Chrome, &ExportOptions::default());
+    let events = document["traceEvents"].as_array().unwrap().iter().filter(|event| event["cat"] == "message");
+    let mut arrows: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut stages = Vec::new();
+    for event in events {
+        match (&event["id"], event["ph"].as_str().unwrap()) {
+            (Value::String(id), phase) => {
+                arrows.entry(id).or_default().push(format!("{phase} {} {}", event["tid"], event["ts"]));
+            }
+            (_, phase) => stages.push(format!("{phase} {} {}", event["tid"], event["name"].as_str().unwrap())),
+        }
+    }
+    let expected = [
+        ("message 0", vec!["s 10 0.1", "t 10 0.15", "t 11 1.3", "f 11 1.4"]),
+        ("message 1", vec!["s 10 0.1", "t 10 0.15", "f 10 2.95"]),
+    ];
+    let expected = expected.map(|(id, steps)| (id, steps.into_iter().map(str::to_owned).collect()));
+    assert_eq!(arrows, BTreeMap::from(expected));
+    assert_eq!(stages.len(), 8);
+    assert_eq!(stages[..3], ["X 10 published /scan", "X 10 sent /scan", "X 11 taken /scan"]);
+}
+
+/// As the format's description and Perfetto's importer want it: an arrow's ends have one category, name and id, go forward in time, and
+/// each lies in a slice of its thread.
+#[test]
+fn arrows_of_messages_end_at_slices_of_their_threads() {
+    let document = json(&with_messages(), Format::Chrome, &ExportOptions::default());
+    let events = document["traceEvents"].as_array().unwrap();
+    let number = |event: &Value, key: &str| event[key].as_f64().unwrap();
+    let mut open: BTreeMap<String, (f64, bool)> = BTreeMap::new();
+    for event in events.iter().filter(|event| ["s", "t", "f"].iter().any(|phase| event["ph"] == *phase)) {
+        if event["cat"] == "wakeup" {
+            continue;
+        }
+        let (time, phase) = (number(event, "ts"), event["ph"].as_str().unwrap());
+        let encloses = |slice: &&Value| {
+            slice["ph"] == "X"
+                && (&slice["pid"], &slice["tid"]) == (&event["pid"], &event["tid"])
+                && number(slice, "ts") <= time
+                && time < number(slice, "ts") + number(slice, "dur")
+        };
+        assert!(events.iter().any(|slice| encloses(&slice) && slice["cat"] == "message"), "{event}");
+        let key = format!("{} {} {}", event["cat"], event["name"], event["id"]);
+        let (last, is_open) = open.entry(key).or_insert((time, phase == "s"));
+        assert!(*is_open && *last <= time, "{event}");
+        (*last, *is_open) = (time, phase != "f");
+    }
+    assert_eq!(open.len(), 2);
+    assert!(open.values().all(|(_, is_open)| !is_open));
 }
 
 #[test]
