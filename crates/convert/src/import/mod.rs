@@ -19,6 +19,7 @@ pub mod heaptrack;
 mod json;
 mod lines;
 pub mod massif;
+mod mcap;
 pub mod memory_errors;
 pub mod memray;
 pub mod perf_data;
@@ -81,6 +82,8 @@ pub const FORMATS: &[&dyn InputFormat] = &[
     &perf_data::PerfData,
     // Has a magic number.
     &ftrace::TraceDat,
+    // Has a magic number.
+    &mcap::Mcap,
     // Its first packets have known fields of the right types.
     &perfetto::Perfetto,
     // Its metadata have a magic number or name the format.
