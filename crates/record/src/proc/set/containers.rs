@@ -1,7 +1,8 @@
 //! Containers: from their names to control groups, without asking a daemon.
 //!
 //! Container engines put the id of a container into the path of its control group: `/docker/ID`, `docker-ID.scope`, `libpod-ID.scope`,
-//! `cri-containerd-ID.scope`, `/k8s.io/ID`. Names are in files of the engine, which only root may read.
+//! `cri-containerd-ID.scope`, `/k8s.io/ID`. Names are in files of the engine, which only root may read. A container that `runc` or `crun`
+//! started without an engine has any id; the runtime's file of its state names its first process.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,10 +51,11 @@ pub(super) fn cgroups_of(name: &str) -> Result<Vec<Cgroup>, ContainerError> {
     if ids.len() > 1 {
         return Err(ContainerError::Ambiguous { name: name.to_owned(), ids: list(&ids) });
     }
+    let of_runtime = first_process(Path::new("/"), name).map(own_cgroup_paths).unwrap_or_default();
     let of_container = |path: &&String| match ids.first() {
         Some(id) => id_in(path) == Some(id),
         // LXC and systemd-nspawn put the name into the path.
-        None => path.split('/').any(|part| is_machine(part, name)),
+        None => path.split('/').any(|part| is_machine(part, name)) || of_runtime.contains(*path),
     };
     let found: BTreeSet<&String> = paths.iter().filter(of_container).collect();
     let cgroups: Vec<Cgroup> = found.into_iter().filter_map(|path| Cgroup::open(path)).collect();
@@ -68,6 +70,29 @@ fn cgroup_paths() -> BTreeSet<String> {
     let texts = crate::proc::all_pids().filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/cgroup")).ok());
     let path = |line: &str| line.splitn(3, ':').nth(2).map(str::to_owned);
     texts.flat_map(|text| text.lines().filter_map(path).collect::<Vec<_>>()).collect()
+}
+
+/// The first process of the container of this id, from the state of `runc` and `crun`.
+fn first_process(root: &Path, id: &str) -> Option<u32> {
+    if id.contains('/') || id.starts_with('.') {
+        return None;
+    }
+    let of_users = folders(&root.join("run/user"));
+    let mut states = [root.join("run")].into_iter().chain(of_users).flat_map(|run| {
+        let runc = (run.join("runc").join(id).join("state.json"), "init_process_pid");
+        [runc, (run.join("crun").join(id).join("status"), "pid")]
+    });
+    states.find_map(|(file, key)| json(&file)?[key].as_u64()?.try_into().ok())
+}
+
+/// The control groups of a process that are not ours: without a control group of its own, a container has those of its parent.
+fn own_cgroup_paths(pid: u32) -> BTreeSet<String> {
+    let of = |process: &str| -> BTreeSet<String> {
+        let text = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
+        text.lines().filter_map(|line| line.splitn(3, ':').nth(2)).map(str::to_owned).collect()
+    };
+    let ours = of("self");
+    of(&pid.to_string()).into_iter().filter(|path| path != "/" && !ours.contains(path)).collect()
 }
 
 /// The id of the container in the path of a control group: the last part that has one.
@@ -172,6 +197,23 @@ mod tests {
             assert_eq!(id_of_name(root.path(), name).as_deref(), Some(ID), "{name}");
         }
         assert_eq!(id_of_name(root.path(), "missing"), None);
+    }
+
+    #[test]
+    fn the_first_process_is_read_from_the_state_of_each_runtime() {
+        let root = tempfile::tempdir().unwrap();
+        for (file, text) in [
+            ("run/runc/planner/state.json", r#"{"id":"planner","init_process_pid":15610}"#),
+            ("run/user/1000/crun/lidar/status", r#"{"pid":77,"cgroup-path":"/lidar"}"#),
+            ("run/runc/ended/state.json", "{}"),
+        ] {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let found =
+            ["planner", "lidar", "ended", "missing", "../runc/planner"].map(|id| first_process(root.path(), id));
+        assert_eq!(found, [Some(15610), Some(77), None, None, None]);
     }
 
     #[test]
