@@ -30,6 +30,7 @@ pub mod resources;
 pub mod schema;
 pub mod system;
 pub mod ticked;
+pub mod tracetools;
 pub mod tracker;
 pub mod wait_set;
 pub mod writer;

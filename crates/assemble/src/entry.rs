@@ -251,10 +251,14 @@ pub enum Entry {
         name: MarkNameRef,
         /// When.
         time_ns: u64,
-        /// Number of the message in its topic.
-        flow: u64,
+        /// Number of the message in its topic; absent for callbacks without one.
+        flow: Option<u64>,
         /// Which of these.
-        stage: MarkedStage,
+        stage: FlowStage,
+        /// The node that published, or the callback, where it is known.
+        by: Option<MarkNameRef>,
+        /// Period of the timer that calls the callback.
+        period_ns: Option<u64>,
     },
     /// Sums of heap allocations.
     Allocations(Box<Allocations>),
@@ -267,27 +271,6 @@ pub enum Entry {
     Losses(Box<Losses>),
     /// The recording ended as it should.
     RecordingEnd(Box<RecordingEnd>),
-}
-
-/// The stages of messages that marks know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MarkedStage {
-    /// [`FlowStage::Published`]
-    Published,
-    /// [`FlowStage::Passed`]
-    Passed,
-    /// [`FlowStage::Arrived`]
-    Arrived,
-}
-
-impl From<MarkedStage> for FlowStage {
-    fn from(stage: MarkedStage) -> Self {
-        match stage {
-            MarkedStage::Published => Self::Published,
-            MarkedStage::Passed => Self::Passed,
-            MarkedStage::Arrived => Self::Arrived,
-        }
-    }
 }
 
 /// Where code comes from.

@@ -34,6 +34,7 @@
 //! - `registers`, `unwind_tables`, `target`: what unwinding needs
 //! - [`system_call`]: sums of system calls
 //! - `step_time`: the simulated time of a step
+//! - [`ros2`]: what ROS 2 tells tracetools, to the way of each message
 //! - `entry`: the content of a log
 //! - [`raw_log`]: entries as bytes
 //! - `code_names`: names for addresses, and stacks with inlined frames
@@ -65,6 +66,7 @@ mod naming;
 mod nesting;
 pub mod raw_log;
 mod registers;
+pub mod ros2;
 mod rows;
 mod running_time;
 mod sample_weights;
@@ -86,8 +88,8 @@ pub use code_names::{NamedCode, Unnamed};
 pub use data_source::Hitm;
 pub use entry::{
     AccessCost, AllocationSums, Allocations, CountedEvent, DataAccess, Entry, EventRef, FrameRef, MarkNameRef,
-    MarkThreadRef, MarkedStage, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, Sink, StackMark,
-    StackRef, SystemCalls, ThreadRef, Wait,
+    MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, Sink, StackMark, StackRef,
+    SystemCalls, ThreadRef, Wait,
 };
 pub use event_role::{EventRole, Follow, Switches};
 pub use initial_process::{InitialMapping, InitialProcess, InitialThread};

@@ -51,10 +51,13 @@ impl MarkTables {
             &Entry::MarkThread { pid, tid, time_ns } => self.threads.push(MarkThread { pid, tid, time_ns }),
             &Entry::Scope { thread, name, .. }
             | &Entry::FrameMark { thread, name, .. }
-            | &Entry::MarkedCounter { thread, name, .. }
-            | &Entry::FlowMark { thread, name, .. } => {
+            | &Entry::MarkedCounter { thread, name, .. } => {
                 self.refers(thread, Some(name))?;
                 self.add_interval(entry);
+            }
+            &Entry::FlowMark { thread, name, by, .. } => {
+                self.refers(thread, Some(name))?;
+                self.refers(thread, by)?;
             }
             &Entry::MarksLost { count } => self.lost = count,
             _ => return None,
@@ -170,9 +173,10 @@ impl Marks {
 
     /// A stage of a message.
     pub fn flow(&self, entry: &Entry) -> Option<FlowEvent> {
-        let &Entry::FlowMark { thread, name, time_ns, flow, stage } = entry else { return None };
+        let &Entry::FlowMark { thread, name, time_ns, flow, stage, by, period_ns } = entry else { return None };
         let (thread, topic) = (self.thread(thread)?, self.names.get(name.0 as usize)?.clone());
-        Some(FlowEvent { time_ns, thread, topic, flow: Some(flow), stage: stage.into(), name: None, period_ns: None })
+        let name = by.and_then(|by| self.names.get(by.0 as usize)).cloned();
+        Some(FlowEvent { time_ns, thread, topic, flow, stage, name, period_ns })
     }
 }
 

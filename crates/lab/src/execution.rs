@@ -181,6 +181,7 @@ impl Execution<'_, '_> {
             },
             speed_probe: scenario.record.speed_probe,
             python: PythonFunctions::asked(scenario.record.python),
+            ros2: scenario.record.ros2,
             label: self.label(first),
         };
         let folder = first.map_or_else(|| self.folder.join(UNWANTED_FOLDER), |phase| self.folder_of(phase));

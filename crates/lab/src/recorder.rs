@@ -29,6 +29,8 @@ pub struct Order {
     pub speed_probe: bool,
     /// Which programs show their Python functions.
     pub python: PythonFunctions,
+    /// Whether messages and callbacks of ROS 2 are recorded.
+    pub ros2: bool,
     /// Label of the first capture.
     pub label: Label,
 }
@@ -108,6 +110,7 @@ impl Recorder for PerfRecorder {
             step_scope: order.step_scope.clone(),
             speed_probe: order.speed_probe,
             python: order.python,
+            ros2: order.ros2,
             label: order.label.clone(),
             ..self.options.clone()
         };

@@ -98,6 +98,7 @@ fn a_scenario_overrides_single_keys_of_the_general_settings() {
     let lab = parse(EVERY_KEY);
     let expected = RecordSettings {
         simulates_caches: false,
+        ros2: false,
         dimensions: vec![Dimension::Cpu, Dimension::Sched, Dimension::Steps],
         frequency_hz: 499,
         phases: vec![Phase::Loading, Phase::Steady],
@@ -270,9 +271,9 @@ fn python_functions_are_shown_of_interpreters_of_all_programs_or_of_none() {
 
 #[test]
 fn caches_are_simulated_beside_other_dimensions() {
-    let lab = parse("scenario.a = { command = ['a'] }\n[record]\nwith = ['memcheck', 'sharing', 'cache-sim']");
+    let lab = parse("scenario.a = { command = ['a'] }\n[record]\nwith = ['memcheck', 'sharing', 'cache-sim', 'ros2']");
     let record = &lab.scenarios[0].record;
-    assert!(record.simulates_caches);
+    assert!(record.simulates_caches && record.ros2);
     assert!(record.dimensions.ends_with(&[Dimension::Memcheck, Dimension::Sharing]), "{:?}", record.dimensions);
     assert!(!parse("scenario.a = { command = ['a'] }").scenarios[0].record.simulates_caches);
 }

@@ -10,6 +10,11 @@ pub fn suspended_ns() -> u64 {
     read(libc::CLOCK_BOOTTIME).saturating_sub(now_ns())
 }
 
+/// By how much real time, in ns since 1970, is ahead of `CLOCK_MONOTONIC`.
+pub(crate) fn realtime_offset_ns() -> i64 {
+    read(libc::CLOCK_REALTIME) as i64 - now_ns() as i64
+}
+
 /// CPU time of this process so far.
 pub(crate) fn process_cpu_ns() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)

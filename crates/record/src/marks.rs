@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
+use stepscope_assemble::ros2::{Caller, Stage};
 use stepscope_assemble::{Entry, MarkNameRef, MarkThreadRef, Sink};
 
 use crate::clock;
@@ -38,6 +39,8 @@ pub(crate) const RECORDER_VARIABLE: &str = "STEPSCOPE_RECORDER";
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The simulated time of a step that has none.
 const UNTIMED: i64 = i64::MIN;
+/// A call this long after the last one of the same id may be of another thread.
+const SAME_THREAD_NS: u64 = 5_000_000_000;
 /// Retries for a file that cannot be recorded. A program creates its segment much faster.
 const MOST_TRIES: u32 = 20;
 
@@ -140,6 +143,8 @@ struct Log {
     number: u32,
     names: FxHashMap<Arc<str>, MarkNameRef>,
     threads: u32,
+    /// Threads that called, and when they did last.
+    callers: FxHashMap<(u32, u32), (MarkThreadRef, u64)>,
 }
 
 impl Marks {
@@ -182,6 +187,22 @@ impl Marks {
             self.looked = Instant::now();
             self.look_after(sink);
         }
+    }
+
+    /// Writes a stage of a message that the program did not mark.
+    pub fn add_stage(&mut self, stage: Stage, sink: &mut impl Sink) {
+        let Stage { caller, time_ns, topic, flow, stage, name, period_ns } = stage;
+        let thread = self.log.caller(caller, time_ns, sink);
+        let by = name.map(|name| self.log.name(name, sink));
+        let name = self.log.name(topic, sink);
+        sink.take(Entry::FlowMark { thread, name, time_ns, flow, stage, by, period_ns });
+    }
+
+    /// Writes a scope that the program did not mark.
+    pub fn add_scope(&mut self, caller: Caller, name: Arc<str>, start_ns: u64, end_ns: u64, sink: &mut impl Sink) {
+        let thread = self.log.caller(caller, end_ns, sink);
+        let name = self.log.name(name, sink);
+        sink.take(Entry::Scope { thread, name, start_ns, end_ns });
     }
 
     /// Whether any recorded program makes marks.
@@ -428,7 +449,10 @@ fn entries(
         Kind::Step | Kind::Thread => None,
         Kind::Counter => Some(Entry::MarkedCounter { thread, name, time_ns: end_ns, value: record.payload as i64 }),
         Kind::Frame => Some(Entry::FrameMark { thread, name, time_ns: end_ns }),
-        Kind::Flow(stage) => Some(Entry::FlowMark { thread, name, time_ns: end_ns, flow: record.payload, stage }),
+        Kind::Flow(stage) => {
+            let flow = Some(record.payload);
+            Some(Entry::FlowMark { thread, name, time_ns: end_ns, flow, stage, by: None, period_ns: None })
+        }
     };
     entry.into_iter().chain(step)
 }
@@ -452,18 +476,34 @@ impl Log {
             return *name;
         }
         let found = segment.name(number).cloned();
-        let text = found.clone().unwrap_or_else(|| "(no name)".into());
-        let next = MarkNameRef(self.names.len() as u32);
-        let name = *self.names.entry(text.clone()).or_insert_with(|| {
-            sink.take(Entry::MarkName { name: text.to_string() });
-            next
-        });
+        let name = self.name(found.clone().unwrap_or_else(|| "(no name)".into()), sink);
         if found.is_some() {
             let index = number as usize;
             known.resize(known.len().max(index + 1), None);
             known[index] = Some(name);
         }
         name
+    }
+
+    fn name(&mut self, text: Arc<str>, sink: &mut impl Sink) -> MarkNameRef {
+        let next = MarkNameRef(self.names.len() as u32);
+        *self.names.entry(text).or_insert_with_key(|text| {
+            sink.take(Entry::MarkName { name: text.to_string() });
+            next
+        })
+    }
+
+    /// The thread of a call, in the log.
+    fn caller(&mut self, Caller { pid, tid }: Caller, time_ns: u64, sink: &mut impl Sink) -> MarkThreadRef {
+        if let Some((thread, last_ns)) = self.callers.get_mut(&(pid, tid))
+            && time_ns.saturating_sub(*last_ns) < SAME_THREAD_NS
+        {
+            *last_ns = time_ns;
+            return *thread;
+        }
+        let thread = self.thread(pid, tid, time_ns, sink);
+        self.callers.insert((pid, tid), (thread, time_ns));
+        thread
     }
 }
 

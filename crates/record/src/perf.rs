@@ -5,7 +5,7 @@
 //! - `inheritance`: which threads have which events from the thread that started them
 //! - `sample_layout`: the layout of records, and whose they are
 //! - `ring`: one CPU's ring, and the order of records across CPUs
-//! - `tracepoint`, `step_probe`: tracepoints; one of our own at a step function
+//! - `tracepoint`, `function_probe`: tracepoints; those of our own at functions
 //! - `switch_sums`: BPF programs that record context switches and wake-ups, and add up those of busy threads
 //! - `tracepoint_address`: where in the kernel a tracepoint is
 //! - `tree_filter`, `bpf`, `btf`: BPF programs that pass only the recorded processes
@@ -21,11 +21,11 @@ mod call_rings;
 mod core_units;
 mod counter_groups;
 mod events;
+mod function_probe;
 mod inheritance;
 mod memory_samples;
 mod ring;
 mod sample_layout;
-mod step_probe;
 mod switch_sums;
 mod system;
 mod system_calls;
@@ -37,8 +37,8 @@ pub(crate) use call_rings::CallRings;
 pub use call_rings::CountedCall;
 pub(crate) use counter_groups::CounterGroups;
 pub(crate) use events::{Events, RecordTaker};
+pub(crate) use function_probe::FunctionProbe;
 pub(crate) use memory_samples::MemorySampling;
-pub(crate) use step_probe::StepProbe;
 pub(crate) use switch_sums::ThreadBudget;
 pub(crate) use system::open_event;
 pub(crate) use tracepoint::Tracepoint;
@@ -76,6 +76,8 @@ pub(crate) enum Kind {
     Stores,
     /// The start of a simulation step.
     Step,
+    /// A call of a function of ROS 2's tracetools.
+    Ros2,
 }
 
 impl Kind {

@@ -30,6 +30,7 @@ use crate::launch::{Exit, Launch, LaunchError, Launched};
 use crate::marks::{Marks, RECORDER_VARIABLE, StepMarks};
 use crate::proc::{ProcessSelection, ProcessSet, SelectionError};
 use crate::python::Python;
+use crate::ros2::Libraries;
 
 use privilege::Urgent;
 pub use privilege::{lower_priority, raise_descriptor_limit};
@@ -156,11 +157,12 @@ impl Recording {
             Some(python) => python.add_to(launch),
             None => launch,
         };
+        let ros2 = options.ros2.then(|| Libraries::of_launch(&launch));
         let prepared = launch.prepare().inspect_err(|_| clean_up())?;
         let pid = prepared.pid();
         let (own, at) = (options.clone(), folder.to_owned());
         let recording = Self::run(move || {
-            Recorder::of_child(pid, command, &own, &at, marks, Companions { heap, python, checkers })
+            Recorder::of_child(pid, command, &own, &at, marks, Companions { heap, python, ros2, checkers })
         })
         .inspect_err(|_| clean_up())?;
         match prepared.start() {

@@ -5,7 +5,7 @@
 //! delivery, on the delivering thread.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use super::cyclonedds;
 use super::cyclonedds::error::Token;
 use super::message::Message;
 use super::qos::{History, Listener, PassBy};
+use super::tracetools::{Handle, Tracetools};
 
 /// Wakes the thread that waits for a wait set.
 #[derive(Default)]
@@ -109,13 +110,36 @@ struct Cache {
     messages: Mutex<VecDeque<Arc<Message>>>,
     unread: AtomicUsize,
     notice: Notice,
+    told: Option<Buffer>,
+}
+
+/// A ring buffer, as rclcpp reports it.
+struct Buffer {
+    tracetools: &'static Tracetools,
+    /// How many messages left it.
+    left: AtomicU64,
+    /// How many messages it holds.
+    capacity: u64,
 }
 
 impl Reader {
     /// An empty reader.
     pub fn new(history: History, pass_by: PassBy) -> Arc<Self> {
+        Self::with(history, pass_by, None)
+    }
+
+    /// The same, and reports what enters and leaves it.
+    pub fn telling(history: History, pass_by: PassBy, tracetools: &'static Tracetools) -> Arc<Self> {
+        let capacity = match history {
+            History::KeepLast(depth) => depth.max(1) as u64,
+            History::KeepAll => u64::MAX,
+        };
+        Self::with(history, pass_by, Some(Buffer { tracetools, left: AtomicU64::new(0), capacity }))
+    }
+
+    fn with(history: History, pass_by: PassBy, told: Option<Buffer>) -> Arc<Self> {
         let (messages, unread) = (Mutex::default(), AtomicUsize::new(0));
-        let source = Source::Cache(Cache { history, messages, unread, notice: Notice::default() });
+        let source = Source::Cache(Cache { history, messages, unread, notice: Notice::default(), told });
         Arc::new(Self { pass_by, source })
     }
 
@@ -188,18 +212,39 @@ impl Cache {
             messages.pop_front();
         }
         messages.push_back(message);
+        if let Some(buffer) = &self.told {
+            buffer.enqueued(messages.len(), is_full);
+        }
         self.unread.store(messages.len(), Ordering::Release);
     }
 
     fn take(&self) -> Option<Arc<Message>> {
         let mut messages = lock!(self.messages);
         let message = messages.pop_front();
+        if let (Some(buffer), Some(_)) = (&self.told, &message) {
+            buffer.dequeued(messages.len());
+        }
         self.unread.store(messages.len(), Ordering::Release);
         message
     }
 
     fn has_data(&self) -> bool {
         self.unread.load(Ordering::Acquire) > 0
+    }
+}
+
+impl Buffer {
+    /// A message was put at the end; `size` are there now. The first one may have left for it.
+    fn enqueued(&self, size: usize, is_overwritten: bool) {
+        let left = self.left.fetch_add(u64::from(is_overwritten), Ordering::Relaxed) + u64::from(is_overwritten);
+        let index = (left + size as u64 - 1) % self.capacity;
+        self.tracetools.enqueued(std::ptr::from_ref(self) as Handle, index, size, is_overwritten);
+    }
+
+    /// The first message was taken; `size` are left.
+    fn dequeued(&self, size: usize) {
+        let index = self.left.fetch_add(1, Ordering::Relaxed) % self.capacity;
+        self.tracetools.dequeued(std::ptr::from_ref(self) as Handle, index, size);
     }
 }
 

@@ -24,6 +24,7 @@ use super::qos::{PassBy, Qos, Reliability};
 use super::reader::{Reader, Readers};
 use super::resources::{Resources, Start};
 use super::schema::{ClientSpec, NodeSpec, PublisherSpec, Topology};
+use super::tracetools::{Handle, Instrumentation, Publication, Reception, Tracetools, Way};
 use super::tracker::{Total, Tracker};
 use super::wait_set::WaitSet;
 use super::writer::Writer;
@@ -59,6 +60,8 @@ pub struct Run {
     pub middleware: Middleware,
     /// How many callbacks run per wait.
     pub per_wait: PerWait,
+    /// The library that messages and callbacks are reported to; `None` for marks.
+    pub tracetools: Option<&'static Tracetools>,
 }
 
 /// Why a topology cannot be run.
@@ -146,7 +149,7 @@ impl Channel {
     fn name(&self) -> String {
         match self {
             Channel::Topic(topic) => topic.clone(),
-            Channel::Requests(service) => format!("{service}Request"),
+            Channel::Requests(service) => requests(service),
             Channel::Responses { client } => format!("/client_{client}Reply"),
         }
     }
@@ -156,6 +159,8 @@ impl Channel {
 struct Domain {
     channels: BTreeMap<Channel, (u32, Readers)>,
     transport: Transport,
+    /// Told of buffers within the process.
+    tracetools: Option<&'static Tracetools>,
 }
 
 enum Transport {
@@ -171,14 +176,18 @@ impl Domain {
             (Middleware::Cyclonedds, Ipc::Off) => Transport::Dds(Participant::new()?),
             (Middleware::Cyclonedds, Ipc::On) => return Err(SystemError::DdsByPointer),
         };
-        Ok(Self { channels: BTreeMap::new(), transport })
+        let tracetools = run.tracetools.filter(|_| run.ipc == Ipc::On);
+        Ok(Self { channels: BTreeMap::new(), transport, tracetools })
     }
 
     fn reader(&mut self, channel: Channel, qos: Qos, pass_by: PassBy) -> Result<Arc<Reader>, SystemError> {
         let number = self.channels.len() as u32;
         let reader = match &self.transport {
             Transport::Dds(participant) => Reader::over(participant.reader(&channel.name(), qos)?),
-            _ => Reader::new(qos.history, pass_by),
+            _ => match (&channel, self.tracetools) {
+                (Channel::Topic(_), Some(told)) => Reader::telling(qos.history, pass_by, told),
+                _ => Reader::new(qos.history, pass_by),
+            },
         };
         self.channels.entry(channel).or_insert_with(|| (number, Vec::new())).1.push(reader.clone());
         Ok(reader)
@@ -262,6 +271,10 @@ impl System {
             clock: Arc::new(Clock::Steady),
             // Numbers of clients precede those of publishers.
             writers: clients,
+            instrumentation: Instrumentation {
+                tracetools: run.tracetools,
+                way: if run.ipc == Ipc::On { Way::Within } else { Way::Transport },
+            },
         };
         for (spec, readers) in topology.nodes.iter().zip(readers) {
             building.node(spec, readers)?;
@@ -385,35 +398,44 @@ struct Building {
     responses: Responses,
     clock: Arc<Clock>,
     writers: u32,
+    instrumentation: Instrumentation,
 }
 
 impl Building {
     fn node(&mut self, spec: &NodeSpec, readers: NodeReaders) -> Result<(), SystemError> {
         let node = Node::new(&*spec.name);
+        let told = self.instrumentation.node(&spec.name);
         for (one, reader) in spec.subscribers.iter().zip(readers.subscriptions) {
             let tracker = self.tracker(spec, &one.topic);
             self.system.subscriptions.push(tracker.clone());
-            let callback = self.tracking_callback(spec, &one.topic, tracker);
+            let reception = self.instrumentation.subscription(told, &one.topic);
+            let callback = self.tracking_callback(spec, &one.topic, tracker, reception);
             node.add_endpoint(Endpoint::new(Kind::Subscription, reader, callback));
         }
         for (one, reader) in spec.servers.iter().zip(readers.servers) {
             let writers = self.responses.get(&one.service).cloned().unwrap_or_default();
+            let reception = self.instrumentation.service(told, &one.service, &requests(&one.service));
+            let publication = self.instrumentation.unpublished(&replies(&one.service));
             let answer = move |request: Arc<Message>| {
-                if let Some(writer) = writers.get(&request.header.writer) {
-                    writer.publish(Message::clone(&request), PassBy::UniquePtr);
-                }
+                reception.tell(&request, || {
+                    if let Some(writer) = writers.get(&request.header.writer) {
+                        publication.iter().for_each(|publication| publication.tell(&request));
+                        writer.publish(Message::clone(&request), PassBy::UniquePtr);
+                    }
+                });
             };
             node.add_endpoint(Endpoint::new(Kind::Service, reader, Box::new(answer)));
         }
         for (one, (client, reader)) in spec.clients.iter().zip(readers.clients) {
             let tracker = self.tracker(spec, &one.service);
             self.system.clients.push(tracker.clone());
-            let callback = self.tracking_callback(spec, &one.service, tracker.clone());
+            let reception = self.instrumentation.client(&replies(&one.service));
+            let callback = self.tracking_callback(spec, &one.service, tracker.clone(), reception);
             node.add_endpoint(Endpoint::new(Kind::Client, reader, callback));
-            node.add_timer(self.requesting_timer(spec, one, client, tracker)?);
+            node.add_timer(self.requesting_timer(spec, told, one, client, tracker)?);
         }
         for one in &spec.publishers {
-            node.add_timer(self.publishing_timer(spec, one)?);
+            node.add_timer(self.publishing_timer(spec, told, one)?);
         }
         self.system.nodes.push(node);
         Ok(())
@@ -424,16 +446,24 @@ impl Building {
     }
 
     /// A callback that counts each message and logs late and lost ones.
-    fn tracking_callback(&self, spec: &NodeSpec, entity: &str, tracker: Tracked) -> Callback {
+    fn tracking_callback(&self, spec: &NodeSpec, entity: &str, tracker: Tracked, reception: Reception) -> Callback {
         let (log, caller) = (self.system.log.clone(), caller(entity, spec));
         Box::new(move |message| {
-            let now = now_ns();
-            let arrival = lock!(tracker).scan(&message.header, message.payload.size_bytes(), now);
-            log.add_arrival(&caller, message.header.number, &arrival);
+            reception.tell(&message, || {
+                let now = now_ns();
+                stepscope_marks::counter!("latency_ns", now.saturating_sub(message.header.stamp_ns));
+                let arrival = lock!(tracker).scan(&message.header, message.payload.size_bytes(), now);
+                log.add_arrival(&caller, message.header.number, &arrival);
+            });
         })
     }
 
-    fn publishing_timer(&mut self, spec: &NodeSpec, publisher: &PublisherSpec) -> Result<Arc<Timer>, SystemError> {
+    fn publishing_timer(
+        &mut self,
+        spec: &NodeSpec,
+        node: Handle,
+        publisher: &PublisherSpec,
+    ) -> Result<Arc<Timer>, SystemError> {
         let channel = Channel::Topic(publisher.topic.clone());
         let writer = self.domain.writer(&channel, publisher.qos.reliability)?;
         let (message, size, pass_by) = (publisher.message, publisher.msg_size, publisher.pass_by);
@@ -447,17 +477,23 @@ impl Building {
         self.system.publishers.push(published.clone());
         let mut sequence = Sequence { writer: self.writers, number: 0, period_ns: publisher.period.as_nanos() as u64 };
         self.writers += 1;
+        let publication = self.instrumentation.publisher(node, &publisher.topic);
+        let due = self.instrumentation.timer(node, sequence.period_ns);
         Ok(Timer::new(&self.clock, sequence.period_ns, move || {
-            let message = sequence.next(message, size);
-            let stamp_ns = message.header.stamp_ns;
-            writer.publish(message, pass_by);
-            lock!(published).durations.add(now_ns().saturating_sub(stamp_ns));
+            due.tell(|| {
+                let message = sequence.next(message, size);
+                let stamp_ns = message.header.stamp_ns;
+                publication.tell(&message);
+                writer.publish(message, pass_by);
+                lock!(published).durations.add(now_ns().saturating_sub(stamp_ns));
+            });
         }))
     }
 
     fn requesting_timer(
         &self,
         spec: &NodeSpec,
+        node: Handle,
         client: &ClientSpec,
         number: u32,
         tracker: Tracked,
@@ -468,16 +504,32 @@ impl Building {
         let (log, caller) = (self.system.log.clone(), caller(&client.service, spec));
         let (service, message) = (client.service.clone(), client.message);
         let mut sequence = Sequence { writer: number, number: 0, period_ns: client.period.as_nanos() as u64 };
+        let publication: Option<Publication> = self.instrumentation.unpublished(&requests(&service));
+        let due = self.instrumentation.timer(node, sequence.period_ns);
         Ok(Timer::new(&self.clock, sequence.period_ns, move || {
-            // The framework waits a second for the service here, which blocks the executor's other callbacks.
-            if is_served {
-                writer.publish(sequence.next(message, 0), PassBy::UniquePtr);
-            } else {
-                lock!(tracker).unserved += 1;
-                log.add(&caller, Code::ServiceUnavailable, format!("[service] '{service}' unavailable"));
-            }
+            due.tell(|| {
+                // The framework waits a second for the service here, which blocks the executor's other callbacks.
+                if is_served {
+                    let request = sequence.next(message, 0);
+                    publication.iter().for_each(|publication| publication.tell(&request));
+                    writer.publish(request, PassBy::UniquePtr);
+                } else {
+                    lock!(tracker).unserved += 1;
+                    log.add(&caller, Code::ServiceUnavailable, format!("[service] '{service}' unavailable"));
+                }
+            });
         }))
     }
+}
+
+/// The topic of a service's requests, as DDS has it.
+fn requests(service: &str) -> String {
+    format!("{service}Request")
+}
+
+/// The topic of a service's responses.
+fn replies(service: &str) -> String {
+    format!("{service}Reply")
 }
 
 /// A node and its topic or service, as the framework names them in its events.
@@ -512,7 +564,7 @@ mod tests {
 
     fn outcome(topology: &Topology, executor: ExecutorKind, middleware: Middleware, ipc: Ipc) -> Outcome {
         let duration = Duration::from_millis(300);
-        let run = Run { executor, ipc, middleware, per_wait: PerWait::All };
+        let run = Run { executor, ipc, middleware, per_wait: PerWait::All, tracetools: None };
         System::new(topology, &run).unwrap().spin(duration, &AtomicBool::new(false)).unwrap()
     }
 

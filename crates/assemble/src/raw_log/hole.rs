@@ -228,10 +228,14 @@ fn for_references(entry: &mut Entry, mut change: impl FnMut(Kind, &mut u32)) {
         }
         Entry::Scope { thread, name, .. }
         | Entry::FrameMark { thread, name, .. }
-        | Entry::MarkedCounter { thread, name, .. }
-        | Entry::FlowMark { thread, name, .. } => {
+        | Entry::MarkedCounter { thread, name, .. } => {
             change(Kind::MarkThread, &mut thread.0);
             change(Kind::MarkName, &mut name.0);
+        }
+        Entry::FlowMark { thread, name, by, .. } => {
+            change(Kind::MarkThread, &mut thread.0);
+            change(Kind::MarkName, &mut name.0);
+            by.iter_mut().for_each(|by| change(Kind::MarkName, &mut by.0));
         }
         Entry::StepMark { thread, .. } => change(Kind::MarkThread, &mut thread.0),
         Entry::Start(_)

@@ -1,6 +1,6 @@
 //! What packer and reader of a chunk agree on.
 
-use crate::entry::MarkedStage;
+use stepscope_model::FlowStage;
 
 /// First byte of each entry. Samples and marks have flags in the upper bits.
 pub(super) mod tag {
@@ -42,11 +42,13 @@ pub(super) mod tag {
     /// As system calls, and their times.
     pub const CALL_TIMES: u8 = 0x20 | SYSTEM_CALLS;
     pub const WORKING_DIRECTORY: u8 = 0x40 | ALLOCATIONS;
+    /// A stage of a message with all its fields.
+    pub const FLOW_STAGE: u8 = 0x60 | ALLOCATIONS;
 }
 
 /// Flags of a marked counter that is a stage of a message. Readers of before take it for a reading of its number.
-pub(super) const FLOW_STAGES: [(u8, MarkedStage); 3] =
-    [(0x40, MarkedStage::Published), (0x80, MarkedStage::Passed), (0xc0, MarkedStage::Arrived)];
+pub(super) const FLOW_STAGES: [(u8, FlowStage); 3] =
+    [(0x40, FlowStage::Published), (0x80, FlowStage::Passed), (0xc0, FlowStage::Arrived)];
 /// Where these flags are.
 pub(super) const FLOW_STAGE: u8 = 0xc0;
 

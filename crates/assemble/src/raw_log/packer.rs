@@ -222,11 +222,25 @@ impl ChunkPacker {
                 self.number(name.0.into());
                 self.signed(*value);
             }
-            Entry::FlowMark { thread, name, time_ns, flow, stage } => {
-                let flags = FLOW_STAGES.iter().find(|(_, known)| known == stage).map_or(0, |(flags, _)| *flags);
-                self.mark(tag::MARKED_COUNTER | flags, *thread, *time_ns);
-                self.number(name.0.into());
-                self.signed(*flow as i64);
+            Entry::FlowMark { thread, name, time_ns, flow, stage, by, period_ns } => {
+                let flags = FLOW_STAGES.iter().find(|(_, known)| known == stage).map(|(flags, _)| *flags);
+                match (flags, *flow, by, period_ns) {
+                    (Some(flags), Some(flow), None, None) => {
+                        self.mark(tag::MARKED_COUNTER | flags, *thread, *time_ns);
+                        self.number(name.0.into());
+                        self.signed(flow as i64);
+                    }
+                    _ => {
+                        self.bytes.push(tag::FLOW_STAGE);
+                        self.number(thread.0.into());
+                        self.number(*time_ns);
+                        self.number(name.0.into());
+                        self.text(stage.name());
+                        self.optional(*flow);
+                        self.optional(by.map(|by| by.0.into()));
+                        self.optional(*period_ns);
+                    }
+                }
             }
             Entry::Allocations(allocations) => self.put_allocations(allocations),
             Entry::MarksLost { count } => {

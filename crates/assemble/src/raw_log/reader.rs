@@ -128,6 +128,9 @@ impl<'a> ChunkReader<'a> {
         if first == tag::WORKING_DIRECTORY {
             return Some(Entry::WorkingDirectory { process: ProcessRef(self.small()?), path: self.text()? });
         }
+        if first == tag::FLOW_STAGE {
+            return self.flow_stage();
+        }
         Some(match first & 0x1f {
             tag::START => Entry::Start(self.json()?),
             tag::BEGAN => Entry::WindowStart { time_ns: self.since_last()? },
@@ -213,7 +216,10 @@ impl<'a> ChunkReader<'a> {
                 let (thread, time_ns) = self.mark(first)?;
                 let (name, value) = (MarkNameRef(self.small()?), self.signed()?);
                 match FLOW_STAGES.iter().find(|(flags, _)| first & FLOW_STAGE == *flags) {
-                    Some(&(_, stage)) => Entry::FlowMark { thread, name, time_ns, flow: value as u64, stage },
+                    Some(&(_, stage)) => {
+                        let flow = Some(value as u64);
+                        Entry::FlowMark { thread, name, time_ns, flow, stage, by: None, period_ns: None }
+                    }
                     None => Entry::MarkedCounter { thread, name, time_ns, value },
                 }
             }
@@ -221,6 +227,18 @@ impl<'a> ChunkReader<'a> {
             tag::LOSSES => Entry::Losses(self.json()?),
             tag::END => Entry::RecordingEnd(self.json()?),
             _ => return None,
+        })
+    }
+
+    fn flow_stage(&mut self) -> Option<Entry> {
+        Some(Entry::FlowMark {
+            thread: MarkThreadRef(self.small()?),
+            time_ns: self.number()?,
+            name: MarkNameRef(self.small()?),
+            stage: self.text()?.parse().ok()?,
+            flow: self.optional()?,
+            by: self.optional_small()?.map(MarkNameRef),
+            period_ns: self.optional()?,
         })
     }
 

@@ -1,15 +1,16 @@
-use stepscope_model::{CaptureInfo, Event, Losses, WaitState};
+use stepscope_model::{CaptureInfo, Event, FlowStage, Losses, WaitState};
 
 use super::*;
 use crate::data_source::Hitm;
 use crate::entry::{
-    AccessCost, AllocationSums, Allocations, DataAccess, EventRef, FrameRef, MarkNameRef, MarkThreadRef, MarkedStage,
-    Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, StackRef, SystemCalls, ThreadRef, Wait,
+    AccessCost, AllocationSums, Allocations, DataAccess, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module,
+    ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, StackRef, SystemCalls, ThreadRef, Wait,
 };
 use crate::system_call::Amount;
 
-fn flow_mark(time_ns: u64, flow: u64, stage: MarkedStage) -> Entry {
-    Entry::FlowMark { thread: MarkThreadRef(1), name: MarkNameRef(0), time_ns, flow, stage }
+fn flow_mark(time_ns: u64, flow: u64, stage: FlowStage) -> Entry {
+    let (thread, name) = (MarkThreadRef(1), MarkNameRef(0));
+    Entry::FlowMark { thread, name, time_ns, flow: Some(flow), stage, by: None, period_ns: None }
 }
 
 fn entries() -> Vec<Entry> {
@@ -137,9 +138,19 @@ fn entries() -> Vec<Entry> {
         Entry::StepMark { thread: MarkThreadRef(0), time_ns: 2_999, sim_time_ns: None },
         Entry::FrameMark { thread: MarkThreadRef(1), name: MarkNameRef(0), time_ns: u64::MAX },
         Entry::MarkedCounter { thread: MarkThreadRef(1), name: MarkNameRef(0), time_ns: 3_010, value: i64::MIN },
-        flow_mark(3_011, 0, MarkedStage::Published),
-        flow_mark(3_012, 7, MarkedStage::Passed),
-        flow_mark(3_013, u64::MAX, MarkedStage::Arrived),
+        flow_mark(3_011, 0, FlowStage::Published),
+        flow_mark(3_012, 7, FlowStage::Passed),
+        flow_mark(3_013, u64::MAX, FlowStage::Arrived),
+        flow_mark(3_014, 8, FlowStage::Taken),
+        Entry::FlowMark {
+            thread: MarkThreadRef(1),
+            name: MarkNameRef(0),
+            time_ns: 3_015,
+            flow: None,
+            stage: FlowStage::CallbackStart,
+            by: Some(MarkNameRef(0)),
+            period_ns: Some(10_000_000),
+        },
         Entry::MarksLost { count: 300 },
         Entry::ThreadEnd { thread: ThreadRef(0), time_ns: Some(9_500), cpu_ns: Some(7), runnable_ns: None },
         Entry::WorkingDirectory { process: ProcessRef(0), path: "/a b".into() },

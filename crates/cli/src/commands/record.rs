@@ -71,7 +71,8 @@ pub struct Record {
     #[arg(long, value_delimiter = ',', value_name = "DIMENSION", value_parser = dimension)]
     dimensions: Vec<Dimension>,
     /// Further kinds of evidence, which cost the program more: heap, syscalls, cache, sharing, memcheck, and asan, ubsan, tsan for
-    /// programs built with these sanitizers. `python` shows Python functions in the stacks also if the command starts or embeds CPython. After the recording, `cache-sim` runs the command
+    /// programs built with these sanitizers. `python` shows Python functions in the stacks also if the command starts or embeds CPython. `ros2` follows messages and
+    /// callbacks of ROS 2 by uprobes (root). After the recording, `cache-sim` runs the command
     /// again below valgrind, for as long, to simulate its caches.
     #[arg(long, value_delimiter = ',', value_name = "DIMENSION", value_parser = further)]
     with: Vec<Further>,
@@ -208,13 +209,16 @@ enum Further {
     CacheSimulation,
     /// Python functions in stacks.
     Python,
+    /// Messages and callbacks of ROS 2.
+    Ros2,
 }
 
 fn further(name: &str) -> Result<Further, String> {
     match name {
         "cache-sim" => Ok(Further::CacheSimulation),
         "python" => Ok(Further::Python),
-        name => dimension(name).map(Further::Dimension).map_err(|known| format!("{known}, cache-sim, python")),
+        "ros2" => Ok(Further::Ros2),
+        name => dimension(name).map(Further::Dimension).map_err(|known| format!("{known}, cache-sim, python, ros2")),
     }
 }
 
@@ -333,10 +337,11 @@ impl Record {
         }
         options.dimensions.extend(self.with.iter().filter_map(|further| match further {
             Further::Dimension(dimension) => Some(*dimension),
-            Further::CacheSimulation | Further::Python => None,
+            Further::CacheSimulation | Further::Python | Further::Ros2 => None,
         }));
         let python = self.with.contains(&Further::Python).then_some(true);
         options.python = PythonFunctions::asked(if self.no_python { Some(false) } else { python });
+        options.ros2 = self.with.contains(&Further::Ros2);
         options.dimensions.extend(self.heap_every.map(|_| Dimension::Heap));
         let every = self.step_dt.map(|dt| StepTime::Every { step_ns: dt.as_nanos() as u64 });
         let time = self.step_time.map(StepTime::Argument).or(every);

@@ -148,6 +148,8 @@ pub struct RecordSettings {
     pub simulates_caches: bool,
     /// Whether Python functions are shown in stacks; `None`: if the command is a Python interpreter.
     pub python: Option<bool>,
+    /// Whether messages and callbacks of ROS 2 are recorded.
+    pub ros2: bool,
     /// Samples per second of CPU time.
     pub frequency_hz: u64,
     /// Recorded phases, in order of time. Never empty.
@@ -183,6 +185,7 @@ impl Default for RecordSettings {
             ],
             simulates_caches: false,
             python: None,
+            ros2: false,
             frequency_hz: 997,
             phases: vec![Phase::Loading, Phase::Steady],
             loading_timeout: Duration::from_secs(120),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use stepscope_assemble::MarkedStage;
+use stepscope_model::FlowStage;
 
 use super::layout::{
     ENTRY_BYTES, HEADER_BYTES, Layout, PROGRAM_AT, RECORD_BYTES, RECORDER_AT, Recorder, TAIL_AT, Unfit, number, small,
@@ -82,7 +82,7 @@ pub enum Kind {
     /// An iteration of another loop ended and another began.
     Frame,
     /// A message was published, passed a place, or arrived.
-    Flow(MarkedStage),
+    Flow(FlowStage),
     /// From here on, the ring is that of another thread.
     Thread,
 }
@@ -415,9 +415,9 @@ fn parse(bytes: &[u8], ring: usize, position: u64) -> Option<Record> {
         3 => Kind::Counter,
         4 => Kind::Frame,
         5 => Kind::Thread,
-        6 => Kind::Flow(MarkedStage::Published),
-        7 => Kind::Flow(MarkedStage::Passed),
-        8 => Kind::Flow(MarkedStage::Arrived),
+        6 => Kind::Flow(FlowStage::Published),
+        7 => Kind::Flow(FlowStage::Passed),
+        8 => Kind::Flow(FlowStage::Arrived),
         _ => return None,
     };
     Some(Record { ring, kind, ticks: number(bytes, 8), payload: number(bytes, 0), name: what as u32 })

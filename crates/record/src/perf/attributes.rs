@@ -10,7 +10,7 @@ use stepscope_assemble::{GENERAL_REGISTERS, STACK_REGISTERS};
 use super::core_units::CoreUnit;
 use super::counter_groups::generic;
 use super::sample_layout::{COMMON, mark_of};
-use super::{Events, Kernel, Kind, Scope, StepProbe, Tracepoint, UserRegisters};
+use super::{Events, FunctionProbe, Kernel, Kind, Scope, Tracepoint, UserRegisters};
 
 /// A waker is only a few library calls deep, so a smaller copy reaches the caller of interest.
 const WAKER_STACK_BYTES: u32 = 16 << 10;
@@ -208,9 +208,9 @@ impl Events {
         Ok(attr)
     }
 
-    /// Each execution of a step function, by our own tracepoint there.
-    pub fn told_by(&self, probe: &StepProbe) -> perf_event_attr {
-        let mut attr = self.attr(Kind::Step, sys::PERF_TYPE_TRACEPOINT, probe.tracepoint.id);
+    /// Each call of a function, by our own tracepoint there.
+    pub fn calls_at(&self, of: Kind, probe: &FunctionProbe) -> perf_event_attr {
+        let mut attr = self.attr(of, sys::PERF_TYPE_TRACEPOINT, probe.tracepoint.id);
         attr.set_exclude_kernel(0);
         attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
         attr.__bindgen_anon_1.sample_period = 1;

@@ -20,7 +20,7 @@ use super::sample_layout::{Common, Layouts, Tail};
 use super::switch_sums::SwitchSums;
 use super::system::{id_of, online_cpus, open_event, open_member, set_output};
 use super::tree_filter::TreeFilter;
-use super::{Kernel, Kind, Sampling, Scope, StepProbe, Tracepoint, UserRegisters, WakerStacks};
+use super::{FunctionProbe, Kernel, Kind, Sampling, Scope, Tracepoint, UserRegisters, WakerStacks};
 use crate::clock;
 
 const MIN_PAGES: usize = 8;
@@ -47,7 +47,7 @@ pub(crate) struct Events {
     /// The kinds that the filter applies to.
     filtered: Vec<Kind>,
     /// Dropped after the open events.
-    probe: Option<StepProbe>,
+    probes: Vec<FunctionProbe>,
     /// What was opened, for threads that are observed later.
     opened: Vec<(Kind, perf_event_attr)>,
     /// Which threads have these events from the thread that started them; while events of a running program are opened.
@@ -75,7 +75,7 @@ impl Events {
             open: Vec::new(),
             filter: None,
             filtered: Vec::new(),
-            probe: None,
+            probes: Vec::new(),
             opened: Vec::new(),
             inheritance,
             layouts: Layouts::default(),
@@ -254,6 +254,29 @@ impl Events {
             }
         }
         Ok(())
+    }
+
+    /// Adds events of the whole machine with one ring for each CPU, apart from the others. They are enabled at once.
+    pub fn add_together(&mut self, kind: Kind, attrs: &[perf_event_attr], pages: NonZeroUsize) -> io::Result<()> {
+        let before = self.open.len();
+        for cpu in self.cpus.clone() {
+            let mut leader = None;
+            for mut attr in attrs.iter().copied() {
+                let event = open_event(&mut attr, -1, cpu as i32)?;
+                match leader {
+                    Some(leader) => set_output(&event, leader)?,
+                    None => {
+                        let ring = Ring::map(&event, pages)?;
+                        leader = Some(ring.leader());
+                        self.rings.push(ring);
+                    }
+                }
+                self.register(kind, event, &attr)?;
+            }
+        }
+        // SAFETY: the events are open.
+        let enabled = |event: &Open| unsafe { ioctls::ENABLE(event.fd.as_raw_fd(), 0) } >= 0;
+        if self.open[before..].iter().all(enabled) { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// Records the switches and wake-ups of the tree by programs of ours.
@@ -443,9 +466,9 @@ impl Events {
         self.sampling.registers = UserRegisters::General;
     }
 
-    /// Keeps our own tracepoint until its events are closed.
-    pub fn keep(&mut self, probe: StepProbe) {
-        self.probe = Some(probe);
+    /// Keeps a tracepoint of our own until its events are closed.
+    pub fn keep(&mut self, probe: FunctionProbe) {
+        self.probes.push(probe);
     }
 
     /// Starts recording. Events of a launched program start at its exec.

@@ -8,12 +8,14 @@ use stepscope_assemble::{Assembler, EventRole};
 use super::log::Counted;
 use crate::live::LiveTarget;
 use crate::perf::{Kind, RecordTaker};
+use crate::ros2::Ros2;
 
 /// Passes records from the rings to the assembler.
 pub(super) struct AssemblerFeed<'a> {
     pub assembler: &'a mut Assembler<LiveTarget>,
     pub meanings: &'a BTreeMap<Kind, EventRole>,
     pub sink: &'a mut Counted,
+    pub ros2: Option<&'a mut Ros2>,
 }
 
 impl RecordTaker for AssemblerFeed<'_> {
@@ -26,6 +28,9 @@ impl RecordTaker for AssemblerFeed<'_> {
     }
 
     fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>) {
+        if let (Kind::Ros2, RecordType::SAMPLE, Some(ros2)) = (kind, record.record_type, &mut self.ros2) {
+            return ros2.take(record);
+        }
         let meaning = self.meanings.get(&kind).copied().unwrap_or(EventRole::SideBand);
         self.assembler.add_record(meaning, record, self.sink);
     }

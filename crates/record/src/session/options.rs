@@ -42,6 +42,8 @@ pub struct Options {
     pub heap_sample_bytes: u64,
     /// Whether launched programs show their Python functions.
     pub python: PythonFunctions,
+    /// Whether messages and callbacks of ROS 2 are recorded.
+    pub ros2: bool,
     /// Scenario, variant and phase to write into the capture.
     pub label: Label,
 }
@@ -74,6 +76,7 @@ impl Default for Options {
             speed_probe: false,
             heap_sample_bytes: 0,
             python: PythonFunctions::default(),
+            ros2: false,
             label: Label::default(),
         }
     }

@@ -10,7 +10,8 @@ use stepscope_model::{Dimension, DimensionStatus, Event};
 
 use super::{Options, RecordError, StepPoint, StepTime, TimeArgument};
 use crate::perf::{
-    CounterGroups, Events, Kernel, Kind, Sampling, Scope, StepProbe, Tracepoint, UserRegisters, WOKEN_AT, WakerStacks,
+    CounterGroups, Events, FunctionProbe, Kernel, Kind, Sampling, Scope, Tracepoint, UserRegisters, WOKEN_AT,
+    WakerStacks,
 };
 
 /// The events of a recording, opened one after the other. An event that fails is noted as missing.
@@ -336,9 +337,9 @@ impl<'a> Plan<'a> {
                  know the argument, and tracefs must be writable, which needs root."
             )
         };
-        let probe = StepProbe::new(&step.module, step.offset, &fetched).map_err(refused)?;
-        let attr = self.events.told_by(&probe);
-        let time = StepTimeSource::Value(argument.value_at(probe.argument_at));
+        let probe = FunctionProbe::new(&step.module, step.offset, &[("time", &fetched)]).map_err(refused)?;
+        let attr = self.events.calls_at(Kind::Step, &probe);
+        let time = StepTimeSource::Value(argument.value_at(probe.offset_of("time").map_err(refused)?));
         self.events.keep(probe);
         self.events.add_apart(Kind::Step, attr).map_err(refused)?;
         self.meanings.insert(Kind::Step, EventRole::Step { time });

@@ -34,6 +34,7 @@ use crate::marks::{Cut, Marks};
 use crate::perf::{CounterGroups, Events, Kind, Scope, ThreadBudget, of_switches_and_wake_ups};
 use crate::proc::{self, ProcessSet, ProcessTree, SelectionError};
 use crate::python::{Python, PythonFunctions};
+use crate::ros2::{Libraries, Ros2};
 
 /// A record appears in its ring at most this long after its timestamp. If a hypervisor took the CPU away in between, it
 /// may appear later, and then slightly out of order.
@@ -59,6 +60,7 @@ pub(super) enum Command {
 pub(super) struct Companions {
     pub heap: Option<Result<Preload, String>>,
     pub python: Option<Python>,
+    pub ros2: Option<Libraries>,
     pub checkers: Prepared,
 }
 
@@ -72,6 +74,7 @@ pub(super) struct Recorder {
     resources: Option<Resources>,
     heap: Option<Heap>,
     python: Option<Python>,
+    ros2: Option<Ros2>,
     /// Counters of the CPU, if they were asked for and are there.
     counters: Option<CounterGroups>,
     error_logs: Option<ErrorLogs>,
@@ -132,6 +135,7 @@ impl Recorder {
         let mut recorder = Self::open(Scope::OnExec(pid), options, Some(folder), tree, marks)?;
         recorder.add_heap(companions.heap);
         recorder.python = companions.python;
+        recorder.ros2 = companions.ros2.map(|libraries| Ros2::new(libraries, &mut recorder.events));
         recorder.dimensions.extend(companions.checkers.dimensions);
         recorder.error_logs = companions.checkers.logs;
         recorder.assembler.expect_exec(pid, std::process::id());
@@ -164,6 +168,7 @@ impl Recorder {
         let mut recorder = Self::open(Scope::Threads(threads.clone()), options, None, tree_of_set(), marks)?;
         recorder.note_program(first);
         recorder.python = (options.python == PythonFunctions::Always).then(Python::of_running);
+        recorder.ros2 = options.ros2.then(|| Ros2::new(Libraries::of_running(&pids(&tree)), &mut recorder.events));
         pids(&tree).into_iter().for_each(|pid| recorder.events.admit(pid));
         recorder.enable()?;
         recorder.observe_started(&mut tree, threads);
@@ -226,6 +231,7 @@ impl Recorder {
             resources,
             heap: None,
             python: None,
+            ros2: None,
             counters,
             error_logs: None,
             speed: MachineSpeed::new(options.speed_probe),
@@ -319,7 +325,11 @@ impl Recorder {
     pub fn run(mut self, commands: &Receiver<Command>, progress: &Mutex<Progress>) {
         let mut flushed = Instant::now() - FLUSH_EVERY;
         loop {
-            self.events.wait(self.pace.next(self.assembler.losses(), self.marks.are_made()).min(self.longest_round()));
+            self.events.wait(
+                self.pace
+                    .next(self.assembler.losses(), self.marks.are_made() || self.ros2.is_some())
+                    .min(self.longest_round()),
+            );
             self.round();
             self.read_heap();
             if let Some(logs) = &mut self.error_logs {
@@ -329,6 +339,9 @@ impl Recorder {
                 flushed = Instant::now();
                 self.bury();
                 self.follow_new();
+                if let Some(ros2) = &mut self.ros2 {
+                    ros2.look(self.assembler.pids(), &mut self.events);
+                }
                 self.assembler.expected_pids().for_each(|pid| self.events.admit(pid));
                 self.read_resources();
                 self.assembler.target_mut().kept.look();
@@ -381,12 +394,15 @@ impl Recorder {
     }
 
     fn drain(&mut self, until: u64) {
-        let Self { assembler, meanings, sink, .. } = self;
-        let mut feed = AssemblerFeed { assembler, meanings, sink };
+        let Self { assembler, meanings, sink, ros2, .. } = self;
+        let mut feed = AssemblerFeed { assembler, meanings, sink, ros2: ros2.as_mut() };
         let waits_before = feed.sink.waits;
         let stacks = self.events.drain(until, &mut feed);
         self.thinning.stacks += stacks;
         let waits = self.sink.waits - waits_before;
+        if let Some(ros2) = &mut self.ros2 {
+            ros2.write(&mut self.marks, &mut self.sink);
+        }
         if self.events.switch_sums().is_some() && (self.stack_budget.add(stacks) | self.wait_budget.add(waits)) {
             self.set_budget();
         }
@@ -395,7 +411,7 @@ impl Recorder {
     /// Skips records after the end, except for their counts of records lost before it.
     fn drain_losses(&mut self) {
         let Self { assembler, meanings, sink, .. } = self;
-        self.events.drain(u64::MAX, &mut LossFeed(AssemblerFeed { assembler, meanings, sink }));
+        self.events.drain(u64::MAX, &mut LossFeed(AssemblerFeed { assembler, meanings, sink, ros2: None }));
     }
 
     fn read_marks(&mut self) {

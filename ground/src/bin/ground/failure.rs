@@ -21,6 +21,10 @@ pub(crate) enum Failure {
     Schema(#[from] SchemaError),
     #[error("cannot run {path}: {source}")]
     Topology { path: PathBuf, source: SystemError },
+    #[error("GROUND_EXECUTOR is `{0}`, which is no executor; use waitset, static or events")]
+    Executor(String),
+    #[error("cannot load {path} as tracetools of ROS 2 Jazzy or later: {source}")]
+    Library { path: PathBuf, source: libloading::Error },
     #[error(transparent)]
     Report(#[from] WriteError),
     #[error("cannot write {path}: {source}")]

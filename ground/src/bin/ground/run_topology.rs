@@ -11,6 +11,7 @@ use ground::topology::executor::kind::ExecutorKind;
 use ground::topology::report::{self, Conditions, files};
 use ground::topology::schema;
 use ground::topology::system::{Ipc, Middleware, Run, System};
+use ground::topology::tracetools::Tracetools;
 use serde::Serialize;
 
 use crate::arguments::parse_seconds;
@@ -21,7 +22,8 @@ use crate::failure::Failure;
 pub(crate) struct TopologyArgs {
     /// Topology file, in the JSON of the ROS 2 performance framework
     file: PathBuf,
-    /// Executor of the nodes, one per executor_id [default: events, or waitset with --slow wait-set]
+    /// Executor of the nodes, one per executor_id [default: that of the variable GROUND_EXECUTOR, else events, or waitset with
+    /// --slow wait-set]
     #[arg(long, value_enum)]
     executor: Option<ExecutorKind>,
     /// Whether messages are passed by pointer within the process [default: on, or off with Cyclone DDS]
@@ -36,6 +38,10 @@ pub(crate) struct TopologyArgs {
     /// Switches to make slow; `wait-set` and `one-per-wait` have an effect here
     #[arg(long, value_name = "NAMES", default_value = "")]
     slow: Switches,
+    /// Tell this library of messages and callbacks, as ROS 2 does: its libtracetools.so, or the stand-in ground/tracetools/tracetools.c
+    /// [default: mark them for Stepscope]
+    #[arg(long, value_name = "FILE")]
+    tracetools: Option<PathBuf>,
     /// Write the framework's latency_all.txt, latency_total.txt, resources.txt and events.txt into this folder
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -64,14 +70,23 @@ struct AccountFile<'a> {
 }
 
 impl TopologyArgs {
-    fn run(&self) -> Run {
+    fn run(&self) -> Result<Run, Failure> {
+        let load = |path: &PathBuf| {
+            Tracetools::load(path.as_os_str()).map_err(|source| Failure::Library { path: path.clone(), source })
+        };
         let default_ipc = if self.middleware == Middleware::Ground { Ipc::On } else { Ipc::Off };
-        Run {
-            executor: self.executor.unwrap_or_else(|| ExecutorKind::of(&self.slow)),
+        let of_variable = match std::env::var("GROUND_EXECUTOR") {
+            Ok(name) => Some(ExecutorKind::from_str(&name, true).map_err(|_| Failure::Executor(name))?),
+            Err(_) => None,
+        };
+        let executor = self.executor.or(of_variable);
+        Ok(Run {
+            executor: executor.unwrap_or_else(|| ExecutorKind::of(&self.slow)),
             ipc: self.ipc.unwrap_or(default_ipc),
             middleware: self.middleware,
             per_wait: PerWait::of(&self.slow),
-        }
+            tracetools: self.tracetools.as_ref().map(load).transpose()?,
+        })
     }
 
     fn conditions(&self, run: &Run, nodes: usize, executors: usize) -> Conditions {
@@ -90,7 +105,7 @@ impl TopologyArgs {
 pub(crate) fn run(args: &TopologyArgs) -> Result<(), Failure> {
     let stop = stop_flag().map_err(Failure::Signals)?;
     let topology = schema::read(&args.file)?;
-    let run = args.run();
+    let run = args.run()?;
     let failed = |source| Failure::Topology { path: args.file.clone(), source };
     let system = System::new(&topology, &run).map_err(failed)?;
     let conditions = args.conditions(&run, topology.nodes.len(), system.executors());

@@ -1,6 +1,8 @@
 //! What an event is for, by its name.
 
-use super::{functions, kernel, ros2};
+use stepscope_assemble::ros2;
+
+use super::{functions, kernel};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {

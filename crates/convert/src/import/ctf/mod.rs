@@ -8,7 +8,6 @@
 mod functions;
 mod kernel;
 mod kind;
-mod messages;
 mod ros2;
 
 use stepscope_ctf::{EnvironmentValue, Event, Losses, Reader, Trace, Value};
@@ -20,8 +19,7 @@ use super::trace::{self, Caller, Remedies, others};
 use super::{Head, ImportError, ImportOptions, Input, InputFormat};
 use functions::Functions;
 use kind::Kind;
-use messages::Messages;
-use ros2::Graph;
+use stepscope_assemble::ros2::Messages;
 
 const REMEDIES: Remedies = Remedies {
     wake_ups: "enable the event sched_waking",
@@ -74,7 +72,6 @@ struct Import {
     /// Events of programs without a thread id.
     without_thread: u64,
     trace: trace::Trace,
-    graph: Graph,
     messages: Messages,
     functions: Functions,
 }
@@ -84,16 +81,16 @@ impl Import {
         let traces = reader.traces();
         let kinds = |trace: &Trace| trace.schema.events.iter().map(|event| Kind::of(&event.name)).collect();
         let origin = traces.iter().find_map(|trace| trace.schema.clocks.first());
+        let origin_ns = origin.map_or(0, |clock| clock.ns(0));
         Self {
             kinds: traces.iter().map(kinds).collect(),
             others: traces.iter().map(|trace| vec![0; trace.schema.events.len()]).collect(),
-            origin_ns: origin.map_or(0, |clock| clock.ns(0)),
+            origin_ns,
             events: 0,
             untimed: 0,
             without_thread: 0,
             trace: trace::Trace::new(described(reader)),
-            graph: Graph::default(),
-            messages: Messages::default(),
+            messages: Messages::new(origin_ns),
             functions: Functions::default(),
         }
     }
@@ -117,23 +114,7 @@ impl Import {
             Kind::Kernel(kind) => kernel::take(kind, event, time_ns, &mut self.trace),
             Kind::Ros2(kind) => {
                 let Some(caller) = self.caller(event, time_ns, vpid) else { return };
-                match kind {
-                    ros2::Kind::CallbackStart => {
-                        let callback = number(event, "callback").unwrap_or(0);
-                        let name = self.graph.name(caller.pid, callback);
-                        self.messages.callback_start(caller, callback, name.clone(), time_ns, &self.graph);
-                        self.trace.begin(caller, callback, name, time_ns);
-                    }
-                    ros2::Kind::CallbackEnd => {
-                        let callback = number(event, "callback");
-                        self.messages.callback_end(caller, callback, time_ns);
-                        self.trace.end(caller, callback, time_ns);
-                    }
-                    ros2::Kind::HandedOver | ros2::Kind::Published | ros2::Kind::Sent | ros2::Kind::Taken => {
-                        self.messages.take(kind, event, caller, time_ns, self.origin_ns, &self.graph);
-                    }
-                    kind => self.graph.learn(kind, event, caller.pid),
-                }
+                ros2::take(kind, event, caller, time_ns, &mut self.messages, &mut self.trace);
             }
             Kind::Function(functions::Kind::Enter) => {
                 let Some(caller) = self.caller(event, time_ns, vpid) else { return };
@@ -189,7 +170,7 @@ impl Import {
         let mut symbolizer = Symbolizer::new(options.symbols.clone());
         let mut capture = self.trace.finish(lost, notes, REMEDIES, &mut symbolizer)?;
         self.functions.rename(&mut capture, &mut symbolizer);
-        self.messages.finish(&mut capture);
+        ros2::finish(self.messages, &mut capture);
         Some(capture)
     }
 

@@ -1,223 +1,72 @@
-//! Names of ROS 2's callbacks, from the events with which ros2_tracing describes nodes, topics, services and timers.
-//!
-//! Handles are addresses, so they belong to a process. A callback leads to its node over several events:
-//! `callback -> subscription -> subscription_handle -> node_handle`, `callback -> timer_handle -> node_handle`.
-
-use std::sync::Arc;
+//! Events of ros2_tracing: callbacks are scopes, and messages flows.
 
 use rustc_hash::FxHashMap;
+use stepscope_assemble::ros2::{self, CallbackEvent, Fields, Kind, Messages, Stage};
 use stepscope_ctf::Event;
+use stepscope_model::quantity::plural;
+use stepscope_model::{Capture, FlowEvent, ThreadId};
 
 use super::{number, text};
+use crate::import::trace::{Caller, Trace};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    CallbackStart,
-    CallbackEnd,
-    Node,
-    Subscription,
-    SubscriptionObject,
-    SubscriptionCallback,
-    Service,
-    ServiceCallback,
-    Timer,
-    TimerCallback,
-    TimerNode,
-    Symbol,
-    Publisher,
-    /// The program hands a message over, of which the publisher may be unknown.
-    HandedOver,
-    /// A publisher publishes it.
-    Published,
-    /// The transport has it.
-    Sent,
-    /// A subscription takes one.
-    Taken,
-}
+/// A thread may seem to start this much after its first event: clocks of CPUs differ a little.
+const SLACK_NS: u64 = 1_000_000;
 
-impl Kind {
-    /// By the event's name after `ros2:`.
-    pub fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "callback_start" => Kind::CallbackStart,
-            "callback_end" => Kind::CallbackEnd,
-            "rcl_node_init" => Kind::Node,
-            "rcl_subscription_init" => Kind::Subscription,
-            "rclcpp_subscription_init" => Kind::SubscriptionObject,
-            "rclcpp_subscription_callback_added" => Kind::SubscriptionCallback,
-            "rcl_service_init" => Kind::Service,
-            "rclcpp_service_callback_added" => Kind::ServiceCallback,
-            "rcl_timer_init" => Kind::Timer,
-            "rclcpp_timer_callback_added" => Kind::TimerCallback,
-            "rclcpp_timer_link_node" => Kind::TimerNode,
-            "rclcpp_callback_register" | "callback_register" => Kind::Symbol,
-            "rcl_publisher_init" => Kind::Publisher,
-            "rclcpp_publish" => Kind::HandedOver,
-            "rcl_publish" => Kind::Published,
-            "rmw_publish" => Kind::Sent,
-            "rmw_take" => Kind::Taken,
-            _ => return None,
-        })
+/// An event as a call.
+struct Call<'a>(&'a Event<'a>);
+
+impl Fields for Call<'_> {
+    fn number(&self, field: &str) -> Option<u64> {
+        number(self.0, field)
+    }
+
+    fn text(&self, field: &str) -> Option<&[u8]> {
+        text(self.0, field)
     }
 }
 
-/// A handle of a process.
-type Handle = (u32, u64);
-
-/// What has callbacks, by its handle.
-#[derive(Debug, Clone, Default)]
-struct Owner {
-    node: Option<u64>,
-    /// `/chatter`, `service /add`, `timer 100 ms`.
-    what: Option<Arc<str>>,
-    /// Of a timer.
-    period_ns: Option<u64>,
+/// Takes an event.
+pub(super) fn take(
+    kind: Kind,
+    event: &Event<'_>,
+    caller: Caller,
+    time_ns: u64,
+    messages: &mut Messages,
+    trace: &mut Trace,
+) {
+    let by = ros2::Caller { pid: caller.pid, tid: caller.tid };
+    match messages.take(kind, &Call(event), by, time_ns) {
+        Some(CallbackEvent::Started { callback, name }) => trace.begin(caller, callback, name, time_ns),
+        Some(CallbackEvent::Ended { callback, .. }) => trace.end(caller, callback, time_ns),
+        None => {}
+    }
 }
 
-/// The topic of a publisher, and its node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Endpoint {
-    pub topic: Arc<str>,
-    pub node: Option<Arc<str>>,
-}
-
-#[derive(Default)]
-pub(super) struct Graph {
-    nodes: FxHashMap<Handle, String>,
-    owners: FxHashMap<Handle, Owner>,
-    publishers: FxHashMap<Handle, Owner>,
-    /// Handles of publishers and topics of subscriptions, by the handles of the transport.
-    rmw_publishers: FxHashMap<Handle, u64>,
-    rmw_subscriptions: FxHashMap<Handle, Arc<str>>,
-    /// Handles of subscriptions, by their objects.
-    subscriptions: FxHashMap<Handle, u64>,
-    /// Handles of owners, or objects of subscriptions, by callbacks.
-    callbacks: FxHashMap<Handle, u64>,
-    symbols: FxHashMap<Handle, String>,
-    /// Names so far.
-    names: FxHashMap<Handle, Arc<str>>,
-}
-
-impl Graph {
-    /// Takes what an event says of the graph.
-    pub fn learn(&mut self, kind: Kind, event: &Event<'_>, pid: u32) {
-        let handle = |field| Some((pid, number(event, field)?));
-        let shown = |field| Some(String::from_utf8_lossy(text(event, field)?).into_owned());
-        let node = number(event, "node_handle");
-        let learnt = match kind {
-            Kind::CallbackStart | Kind::CallbackEnd | Kind::HandedOver | Kind::Published | Kind::Sent | Kind::Taken => {
-                None
-            }
-            Kind::Publisher => handle("publisher_handle").map(|handle| {
-                let what = shown("topic_name").map(Into::into);
-                if let Some(rmw) = number(event, "rmw_publisher_handle") {
-                    self.rmw_publishers.insert((pid, rmw), handle.1);
-                }
-                self.publishers.insert(handle, Owner { node, what, period_ns: None });
-            }),
-            Kind::Node => handle("node_handle").zip(shown("node_name")).map(|(node, name)| {
-                let space = shown("namespace").unwrap_or_default();
-                self.nodes.insert(node, format!("{}/{name}", space.trim_end_matches('/')));
-            }),
-            Kind::Subscription => handle("subscription_handle").map(|handle| {
-                let what: Option<Arc<str>> = shown("topic_name").map(Into::into);
-                if let (Some(rmw), Some(topic)) = (number(event, "rmw_subscription_handle"), &what) {
-                    self.rmw_subscriptions.insert((pid, rmw), topic.clone());
-                }
-                self.owners.insert(handle, Owner { node, what, period_ns: None });
-            }),
-            Kind::Service => handle("service_handle").map(|handle| {
-                let what = shown("service_name").map(|name| format!("service {name}").into());
-                self.owners.insert(handle, Owner { node, what, period_ns: None });
-            }),
-            Kind::Timer => handle("timer_handle").map(|handle| {
-                let owner = self.owners.entry(handle).or_default();
-                owner.period_ns = number(event, "period");
-                owner.what = owner.period_ns.map(|ns| format!("timer {}", period(ns)).into());
-            }),
-            Kind::TimerNode => handle("timer_handle").map(|handle| self.owners.entry(handle).or_default().node = node),
-            Kind::SubscriptionObject => handle("subscription")
-                .zip(number(event, "subscription_handle"))
-                .map(|(object, handle)| _ = self.subscriptions.insert(object, handle)),
-            Kind::SubscriptionCallback => self.callback(handle("callback"), number(event, "subscription")),
-            Kind::ServiceCallback => self.callback(handle("callback"), number(event, "service_handle")),
-            Kind::TimerCallback => self.callback(handle("callback"), number(event, "timer_handle")),
-            Kind::Symbol => handle("callback").zip(shown("symbol")).map(|(callback, symbol)| {
-                self.symbols.insert(callback, symbol);
-            }),
+/// Adds the stages of messages to a capture whose threads are complete, and what is missing to its notes.
+pub(super) fn finish(mut messages: Messages, capture: &mut Capture) {
+    let mut by_tid: FxHashMap<u32, Vec<ThreadId>> = FxHashMap::default();
+    for (index, thread) in capture.threads.iter().enumerate() {
+        by_tid.entry(thread.tid).or_default().push(ThreadId::from_index(index));
+    }
+    for Stage { caller, time_ns, topic, flow, stage, name, period_ns } in messages.take_stages() {
+        let began = |thread: &&ThreadId| {
+            let start_ns = capture.threads[thread.index()].start_ns;
+            start_ns.is_none_or(|start_ns| start_ns <= time_ns.saturating_add(SLACK_NS))
         };
-        if learnt.is_some() {
-            self.names.clear();
+        let Some(with_id) = by_tid.get(&caller.tid) else { continue };
+        let Some(&thread) = with_id.iter().rev().find(began).or(with_id.first()) else { continue };
+        capture.flows.push(FlowEvent { time_ns, thread, topic, flow, stage, name, period_ns });
+    }
+    capture.flows.sort_by_key(|event| event.time_ns);
+    let mut note = |count: u64, text: &str| {
+        if count > 0 {
+            capture.info.notes.push(format!("{} {text}", plural(count as usize, "message")));
         }
-    }
-
-    fn callback(&mut self, callback: Option<Handle>, owner: Option<u64>) -> Option<()> {
-        self.callbacks.insert(callback?, owner?);
-        Some(())
-    }
-
-    /// The name of a callback: its node and its topic, service or timer; else its function; else its address.
-    pub fn name(&mut self, pid: u32, callback: u64) -> Arc<str> {
-        if let Some(name) = self.names.get(&(pid, callback)) {
-            return name.clone();
-        }
-        let name: Arc<str> = self.made_name(pid, callback).into();
-        self.names.insert((pid, callback), name.clone());
-        name
-    }
-
-    /// What has a callback: a subscription, a service or a timer.
-    fn owner(&self, pid: u32, callback: u64) -> Option<&Owner> {
-        let &owner = self.callbacks.get(&(pid, callback))?;
-        let handle = self.subscriptions.get(&(pid, owner)).copied().unwrap_or(owner);
-        self.owners.get(&(pid, handle))
-    }
-
-    /// The topic, service or timer that calls a callback, and the timer's period.
-    pub fn what(&self, pid: u32, callback: u64) -> (Option<Arc<str>>, Option<u64>) {
-        let owner = self.owner(pid, callback);
-        (owner.and_then(|owner| owner.what.clone()), owner.and_then(|owner| owner.period_ns))
-    }
-
-    /// A publisher by its handle.
-    pub fn publisher(&self, pid: u32, handle: u64) -> Option<Endpoint> {
-        let publisher = self.publishers.get(&(pid, handle))?;
-        let node = publisher.node.and_then(|node| self.nodes.get(&(pid, node)));
-        Some(Endpoint { topic: publisher.what.clone()?, node: node.map(|name| name.as_str().into()) })
-    }
-
-    /// A publisher by the transport's handle.
-    pub fn rmw_publisher(&self, pid: u32, handle: u64) -> Option<Endpoint> {
-        self.publisher(pid, *self.rmw_publishers.get(&(pid, handle))?)
-    }
-
-    /// The topic of a subscription, by the transport's handle.
-    pub fn rmw_subscription(&self, pid: u32, handle: u64) -> Option<Arc<str>> {
-        self.rmw_subscriptions.get(&(pid, handle)).cloned()
-    }
-
-    fn made_name(&self, pid: u32, callback: u64) -> String {
-        let symbol = self.symbols.get(&(pid, callback));
-        let owner = self.owner(pid, callback);
-        let node = owner.and_then(|owner| self.nodes.get(&(pid, owner.node?)));
-        match (node, owner.and_then(|owner| owner.what.as_ref()), symbol) {
-            (Some(node), Some(what), _) => format!("{node}: {what}"),
-            (None, Some(what), Some(symbol)) => format!("{what}: {symbol}"),
-            (None, Some(what), None) => what.to_string(),
-            (Some(node), None, Some(symbol)) => format!("{node}: {symbol}"),
-            (Some(node), None, None) => format!("{node}: callback {callback:#x}"),
-            (None, None, Some(symbol)) => symbol.clone(),
-            (None, None, None) => format!("callback {callback:#x}"),
-        }
-    }
-}
-
-/// A timer's period in the largest unit that shows it whole.
-fn period(ns: u64) -> String {
-    match ns {
-        _ if ns.is_multiple_of(1_000_000_000) => format!("{} s", ns / 1_000_000_000),
-        _ if ns.is_multiple_of(1_000_000) => format!("{} ms", ns / 1_000_000),
-        _ if ns.is_multiple_of(1_000) => format!("{} us", ns / 1_000),
-        _ => format!("{ns} ns"),
-    }
+    };
+    note(messages.unmatched, "without a publication in the trace: it is of another machine, or was not recorded.");
+    note(
+        messages.unknown,
+        "of unknown publishers and subscriptions were skipped: the trace lacks their rcl_publisher_init and \
+         rcl_subscription_init. Start the trace before the nodes.",
+    );
 }

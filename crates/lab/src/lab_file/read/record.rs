@@ -18,6 +18,8 @@ enum Further {
     CacheSimulation,
     /// Python functions in stacks.
     Python,
+    /// Messages and callbacks of ROS 2.
+    Ros2,
 }
 
 /// The given keys of a `[record]`.
@@ -68,7 +70,7 @@ impl PartialRecord {
         for further in &with {
             match further {
                 Further::Dimension(further) if !dimensions.contains(further) => dimensions.push(*further),
-                Further::Dimension(_) | Further::CacheSimulation | Further::Python => {}
+                Further::Dimension(_) | Further::CacheSimulation | Further::Python | Further::Ros2 => {}
             }
         }
         if has_step && !dimensions.contains(&Dimension::Steps) {
@@ -83,6 +85,7 @@ impl PartialRecord {
             dimensions,
             simulates_caches: with.contains(&Further::CacheSimulation),
             python: self.python.or(with.contains(&Further::Python).then_some(true)),
+            ros2: with.contains(&Further::Ros2),
             frequency_hz: self.frequency_hz.unwrap_or(default.frequency_hz),
             phases,
             loading_timeout: self.loading_timeout.unwrap_or(default.loading_timeout),
@@ -138,8 +141,8 @@ impl Reader {
 
     fn further(&self, field: &Field, problems: &mut Problems) -> Option<Vec<Further>> {
         let dimensions = Dimension::ALL.iter().map(|dimension| (dimension.name(), Further::Dimension(*dimension)));
-        let known: Vec<_> =
-            dimensions.chain([("cache-sim", Further::CacheSimulation), ("python", Further::Python)]).collect();
+        let others = [("cache-sim", Further::CacheSimulation), ("python", Further::Python), ("ros2", Further::Ros2)];
+        let known: Vec<_> = dimensions.chain(others).collect();
         self.choices(field, "dimension", &known, problems)
     }
 

@@ -14,6 +14,7 @@ use crate::error_logs::ErrorLogs;
 use crate::finish::create_log;
 use crate::marks::Cut;
 use crate::perf::{CounterGroups, Kind};
+use crate::ros2::Ros2;
 use crate::session::log::{Counted, Output};
 use crate::session::plan::WITHOUT_COUNTERS;
 use crate::session::privilege::Priority;
@@ -170,6 +171,7 @@ impl Recorder {
                 self.unobserved_threads
             ));
         }
+        notes.extend(self.ros2.iter().flat_map(Ros2::notes));
         notes.extend(self.speed.notes());
         notes.extend(self.error_logs.as_ref().and_then(ErrorLogs::note));
         if self.priority == Priority::Ordinary && self.assembler.losses().lost_records > 0 {

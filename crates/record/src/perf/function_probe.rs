@@ -1,4 +1,4 @@
-//! A tracepoint of our own at the function that starts a step. It records an argument of the call.
+//! A tracepoint of our own at a function. It records arguments of the calls.
 //!
 //! The uprobes of `perf_event_open` record only the call; those of tracefs also fetch arguments. Tracefs uprobes have
 //! names, are visible to the whole machine, and stay until they are removed. The recorder that made one removes it; if
@@ -12,45 +12,43 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::tracepoint::{Tracefs, Tracepoint};
 
 const GROUP: &str = "stepscope";
-/// The name of the argument.
-const FIELD: &str = "time";
-
 /// The tracepoint, removed when dropped. Its events must be closed by then.
 #[derive(Debug)]
-pub(crate) struct StepProbe {
+pub(crate) struct FunctionProbe {
     tracefs: Tracefs,
     name: String,
     pub tracepoint: Tracepoint,
-    /// Where the argument is in the raw data.
-    pub argument_at: usize,
 }
 
-impl StepProbe {
-    /// Sets a tracepoint at `offset` in the file `module`, which tells `argument` (as the kernel writes it).
-    pub fn new(module: &Path, offset: u64, argument: &str) -> io::Result<Self> {
+impl FunctionProbe {
+    /// Sets a tracepoint at `offset` in the file `module`, which records `arguments`: their names, and where they are, as the kernel
+    /// writes it.
+    pub fn new<A: AsRef<str>>(module: &Path, offset: u64, arguments: &[(&str, A)]) -> io::Result<Self> {
         let tracefs = Tracefs::find()?;
         remove_orphans(&tracefs);
         let name = new_name();
         let module = module.to_str().filter(|path| !path.contains(char::is_whitespace)).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, "the path of its file must have no spaces to fetch arguments")
         })?;
-        command(&tracefs, &format!("p:{GROUP}/{name} {module}:{offset:#x} {FIELD}={argument}"))?;
+        let fetched: String = arguments.iter().map(|(name, place)| format!(" {name}={}", place.as_ref())).collect();
+        command(&tracefs, &format!("p:{GROUP}/{name} {module}:{offset:#x}{fetched}"))?;
         // From here on the tracepoint is there and must go again.
-        let found = tracefs.tracepoint(GROUP, &name).and_then(|tracepoint| {
-            let at = tracepoint.offset_of(FIELD).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-            Ok((tracepoint, at))
-        });
-        match found {
-            Ok((tracepoint, argument_at)) => Ok(Self { tracefs, name, tracepoint, argument_at }),
+        match tracefs.tracepoint(GROUP, &name) {
+            Ok(tracepoint) => Ok(Self { tracefs, name, tracepoint }),
             Err(error) => {
                 let _ = command(&tracefs, &format!("-:{GROUP}/{name}"));
                 Err(error)
             }
         }
     }
+
+    /// Where an argument is in the raw data.
+    pub fn offset_of(&self, argument: &str) -> io::Result<usize> {
+        self.tracepoint.offset_of(argument).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
 }
 
-impl Drop for StepProbe {
+impl Drop for FunctionProbe {
     fn drop(&mut self) {
         let _ = command(&self.tracefs, &format!("-:{GROUP}/{}", self.name));
     }
@@ -67,7 +65,7 @@ fn command(tracefs: &Tracefs, command: &str) -> io::Result<()> {
 /// A name that no other recorder has, and that tells whose it is.
 fn new_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("step_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    format!("call_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Removes what recorders left that were killed.
@@ -82,7 +80,7 @@ fn remove_orphans(tracefs: &Tracefs) {
 fn orphans(listed: &str, is_alive: impl Fn(u32) -> bool) -> Vec<&str> {
     let names = listed.lines().filter_map(|line| {
         let name = line.split_whitespace().next()?.strip_prefix("p:")?.strip_prefix(GROUP)?.strip_prefix('/')?;
-        let pid = name.strip_prefix("step_")?.split('_').next()?.parse().ok()?;
+        let pid = name.strip_prefix("call_")?.split('_').next()?.parse().ok()?;
         (!is_alive(pid)).then_some(name)
     });
     names.collect()
@@ -95,12 +93,12 @@ mod tests {
     #[test]
     fn only_probes_of_recorders_that_have_ended_are_orphans() {
         let listed = "\
-p:stepscope/step_10_0 /usr/bin/sim:0x0000000000001139 time=%di:s64
-p:stepscope/step_11_3 /usr/bin/sim:0x0000000000001139 time=%di:s64
-p:probe_sim/step_10_0 /usr/bin/sim:0x0000000000001139
-r:stepscope/step_10_1 /usr/bin/sim:0x0000000000001139
+p:stepscope/call_10_0 /usr/bin/sim:0x0000000000001139 time=%di:s64
+p:stepscope/call_11_3 /usr/bin/sim:0x0000000000001139 time=%di:s64
+p:probe_sim/call_10_0 /usr/bin/sim:0x0000000000001139
+r:stepscope/call_10_1 /usr/bin/sim:0x0000000000001139
 p:stepscope/other /usr/bin/sim:0x0000000000001139
 ";
-        assert_eq!(orphans(listed, |pid| pid == 11), ["step_10_0"]);
+        assert_eq!(orphans(listed, |pid| pid == 11), ["call_10_0"]);
     }
 }

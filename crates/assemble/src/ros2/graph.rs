@@ -1,0 +1,182 @@
+//! Names of ROS 2's callbacks, from the calls with which its libraries describe nodes, topics, services and timers.
+//!
+//! Handles are addresses, so they belong to a process. A callback leads to its node over several calls:
+//! `callback -> subscription -> subscription_handle -> node_handle`, `callback -> timer_handle -> node_handle`.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::{Fields, Kind};
+
+/// A handle of a process.
+type Handle = (u32, u64);
+
+/// What has callbacks, by its handle.
+#[derive(Debug, Clone, Default)]
+struct Owner {
+    node: Option<u64>,
+    /// `/chatter`, `service /add`, `timer 100 ms`.
+    what: Option<Arc<str>>,
+    /// Of a timer.
+    period_ns: Option<u64>,
+}
+
+/// The topic of a publisher, and its node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    pub topic: Arc<str>,
+    pub node: Option<Arc<str>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    nodes: FxHashMap<Handle, String>,
+    owners: FxHashMap<Handle, Owner>,
+    publishers: FxHashMap<Handle, Owner>,
+    /// Handles of publishers and topics of subscriptions, by the handles of the transport.
+    rmw_publishers: FxHashMap<Handle, u64>,
+    rmw_subscriptions: FxHashMap<Handle, Arc<str>>,
+    /// Handles of subscriptions, by their objects.
+    subscriptions: FxHashMap<Handle, u64>,
+    /// Handles of owners, or objects of subscriptions, by callbacks.
+    callbacks: FxHashMap<Handle, u64>,
+    symbols: FxHashMap<Handle, String>,
+    /// Names so far.
+    names: FxHashMap<Handle, Arc<str>>,
+}
+
+impl Graph {
+    /// Takes what an event says of the graph.
+    pub fn learn(&mut self, kind: Kind, event: &impl Fields, pid: u32) {
+        let handle = |field| Some((pid, event.number(field)?));
+        let shown = |field| Some(String::from_utf8_lossy(event.text(field)?).into_owned());
+        let node = event.number("node_handle");
+        let learnt = match kind {
+            Kind::CallbackStart
+            | Kind::CallbackEnd
+            | Kind::HandedOver
+            | Kind::HandedOverWithin
+            | Kind::Published
+            | Kind::Sent
+            | Kind::Taken
+            | Kind::Enqueued
+            | Kind::Dequeued => None,
+            Kind::Publisher => handle("publisher_handle").map(|handle| {
+                let what = shown("topic_name").map(Into::into);
+                if let Some(rmw) = event.number("rmw_publisher_handle") {
+                    self.rmw_publishers.insert((pid, rmw), handle.1);
+                }
+                self.publishers.insert(handle, Owner { node, what, period_ns: None });
+            }),
+            Kind::Node => handle("node_handle").zip(shown("node_name")).map(|(node, name)| {
+                let space = shown("namespace").unwrap_or_default();
+                self.nodes.insert(node, format!("{}/{name}", space.trim_end_matches('/')));
+            }),
+            Kind::Subscription => handle("subscription_handle").map(|handle| {
+                let what: Option<Arc<str>> = shown("topic_name").map(Into::into);
+                if let (Some(rmw), Some(topic)) = (event.number("rmw_subscription_handle"), &what) {
+                    self.rmw_subscriptions.insert((pid, rmw), topic.clone());
+                }
+                self.owners.insert(handle, Owner { node, what, period_ns: None });
+            }),
+            Kind::Service => handle("service_handle").map(|handle| {
+                let what = shown("service_name").map(|name| format!("service {name}").into());
+                self.owners.insert(handle, Owner { node, what, period_ns: None });
+            }),
+            Kind::Timer => handle("timer_handle").map(|handle| {
+                let owner = self.owners.entry(handle).or_default();
+                owner.period_ns = event.number("period");
+                owner.what = owner.period_ns.map(|ns| format!("timer {}", period(ns)).into());
+            }),
+            Kind::TimerNode => handle("timer_handle").map(|handle| self.owners.entry(handle).or_default().node = node),
+            Kind::SubscriptionObject => handle("subscription")
+                .zip(event.number("subscription_handle"))
+                .map(|(object, handle)| _ = self.subscriptions.insert(object, handle)),
+            Kind::SubscriptionCallback => self.callback(handle("callback"), event.number("subscription")),
+            Kind::ServiceCallback => self.callback(handle("callback"), event.number("service_handle")),
+            Kind::TimerCallback => self.callback(handle("callback"), event.number("timer_handle")),
+            Kind::Symbol => handle("callback").zip(shown("symbol")).map(|(callback, symbol)| {
+                self.symbols.insert(callback, symbol);
+            }),
+        };
+        if learnt.is_some() {
+            self.names.clear();
+        }
+    }
+
+    fn callback(&mut self, callback: Option<Handle>, owner: Option<u64>) -> Option<()> {
+        self.callbacks.insert(callback?, owner?);
+        Some(())
+    }
+
+    /// The name of a callback: its node and its topic, service or timer; else its function; else its address.
+    pub fn name(&mut self, pid: u32, callback: u64) -> Arc<str> {
+        if let Some(name) = self.names.get(&(pid, callback)) {
+            return name.clone();
+        }
+        let name: Arc<str> = self.made_name(pid, callback).into();
+        self.names.insert((pid, callback), name.clone());
+        name
+    }
+
+    /// What has a callback: a subscription, a service or a timer.
+    fn owner(&self, pid: u32, callback: u64) -> Option<&Owner> {
+        let &owner = self.callbacks.get(&(pid, callback))?;
+        let handle = self.subscriptions.get(&(pid, owner)).copied().unwrap_or(owner);
+        self.owners.get(&(pid, handle))
+    }
+
+    /// Whether a callback has a name.
+    pub fn knows(&self, pid: u32, callback: u64) -> bool {
+        self.owner(pid, callback).is_some() || self.symbols.contains_key(&(pid, callback))
+    }
+
+    /// The topic, service or timer that calls a callback, and the timer's period.
+    pub fn what(&self, pid: u32, callback: u64) -> (Option<Arc<str>>, Option<u64>) {
+        let owner = self.owner(pid, callback);
+        (owner.and_then(|owner| owner.what.clone()), owner.and_then(|owner| owner.period_ns))
+    }
+
+    /// A publisher by its handle.
+    pub fn publisher(&self, pid: u32, handle: u64) -> Option<Endpoint> {
+        let publisher = self.publishers.get(&(pid, handle))?;
+        let node = publisher.node.and_then(|node| self.nodes.get(&(pid, node)));
+        Some(Endpoint { topic: publisher.what.clone()?, node: node.map(|name| name.as_str().into()) })
+    }
+
+    /// A publisher by the transport's handle.
+    pub fn rmw_publisher(&self, pid: u32, handle: u64) -> Option<Endpoint> {
+        self.publisher(pid, *self.rmw_publishers.get(&(pid, handle))?)
+    }
+
+    /// The topic of a subscription, by the transport's handle.
+    pub fn rmw_subscription(&self, pid: u32, handle: u64) -> Option<Arc<str>> {
+        self.rmw_subscriptions.get(&(pid, handle)).cloned()
+    }
+
+    fn made_name(&self, pid: u32, callback: u64) -> String {
+        let symbol = self.symbols.get(&(pid, callback));
+        let owner = self.owner(pid, callback);
+        let node = owner.and_then(|owner| self.nodes.get(&(pid, owner.node?)));
+        match (node, owner.and_then(|owner| owner.what.as_ref()), symbol) {
+            (Some(node), Some(what), _) => format!("{node}: {what}"),
+            (None, Some(what), Some(symbol)) => format!("{what}: {symbol}"),
+            (None, Some(what), None) => what.to_string(),
+            (Some(node), None, Some(symbol)) => format!("{node}: {symbol}"),
+            (Some(node), None, None) => format!("{node}: callback {callback:#x}"),
+            (None, None, Some(symbol)) => symbol.clone(),
+            (None, None, None) => format!("callback {callback:#x}"),
+        }
+    }
+}
+
+/// A timer's period in the largest unit that shows it whole.
+fn period(ns: u64) -> String {
+    match ns {
+        _ if ns.is_multiple_of(1_000_000_000) => format!("{} s", ns / 1_000_000_000),
+        _ if ns.is_multiple_of(1_000_000) => format!("{} ms", ns / 1_000_000),
+        _ if ns.is_multiple_of(1_000) => format!("{} us", ns / 1_000),
+        _ => format!("{ns} ns"),
+    }
+}
