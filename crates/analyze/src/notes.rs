@@ -42,10 +42,14 @@ pub(crate) fn ownership_option(selection: &Selection<'_>) -> String {
         all += u128::from(sample.weight);
     }
     let most = costs.into_iter().max_by_key(|(_, cost)| *cost).filter(|(_, cost)| 2 * cost >= all && all > 0);
-    let command = selection.capture().info.command.first();
-    let program = command.and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty());
-    match (most, program) {
-        (Some((pattern, _)), _) => format!("--owned '{pattern}'"),
+    let file_name = |path: &String| path.rsplit('/').next().map(str::to_owned).filter(|name| !name.is_empty());
+    let command = &selection.capture().info.command;
+    let program = command.first().and_then(file_name);
+    // The program of an interpreter is its script.
+    let is_python = program.as_ref().is_some_and(|name| name.starts_with("python"));
+    let script = command.iter().filter(|_| is_python).find(|word| word.ends_with(".py")).and_then(file_name);
+    match (most.map(|(pattern, _)| pattern).or(script.map(|file| format!("{file}:*"))), program) {
+        (Some(pattern), _) => format!("--owned '{pattern}'"),
         (None, Some(program)) => format!("--owned-module {program}"),
         (None, None) => "--owned 'sim::*'".to_owned(),
     }
@@ -87,15 +91,18 @@ mod tests {
 
     #[test]
     fn the_option_for_owned_code_has_the_main_namespace_or_the_program() {
-        let option = |text: &str| {
+        let option_of = |text: &str, command: &[&str]| {
             let mut capture = drawn::folded(text);
-            capture.info.command = vec!["/usr/bin/sim".to_owned(), "world".to_owned()];
+            capture.info.command = command.iter().copied().map(str::to_owned).collect();
             let functions = Functions::of(&capture, &drawn::owned_by(&[]));
             ownership_option(&Selection::all(&capture, &functions))
         };
+        let option = |text| option_of(text, &["/usr/bin/sim", "world.py"]);
         assert_eq!(option("main;lib::A;std::sort<int> 3\nmain;poll;net::Loop 2"), "--owned 'lib::*'");
         assert_eq!(option("main;run;solve 2\nmain;Body::Move 1"), "--owned-module sim");
         let python = "main;py::step:/srv/arm.py;py::dumps:/usr/lib/python3.11/json/__init__.py 2\nmain;Body::Move 1";
         assert_eq!(option(python), "--owned 'arm.py:*'");
+        let none = option_of("main;run;solve 2\nmain;Body::Move 1", &["python3", "-u", "/srv/sim.py"]);
+        assert_eq!(none, "--owned 'sim.py:*'");
     }
 }

@@ -68,6 +68,9 @@ pub(crate) enum Saved {
     Unknown,
 }
 
+/// A stub saves the frame pointer, the second register.
+const SAVED_BY_STUB: SavedRegisters = [Saved::Kept, Saved::At(-16), Saved::Kept, Saved::Kept, Saved::Kept, Saved::Kept];
+
 /// How often each place pointed into the bytecode.
 struct Looks {
     frames: u32,
@@ -94,7 +97,8 @@ impl PythonFrames {
 }
 
 impl Looks {
-    fn add(&mut self, bytecode: &Range<u64>, value: impl Fn(usize) -> Option<u64>) {
+    /// Looks at all places of a frame. The pointer must be at its place in this part of the frames.
+    fn add(&mut self, bytecode: &Range<u64>, percent: u32, value: impl Fn(usize) -> Option<u64>) {
         self.frames += 1;
         for place in 0..PLACES {
             // Its start is known to the evaluator, too, and never moves.
@@ -109,7 +113,7 @@ impl Looks {
         }
         // Code without unwind tables hides registers.
         let is_likely =
-            |place: &usize| self.inside[*place] * 10 >= self.known[*place] * 9 && self.known[*place] >= FEWEST;
+            |place: &usize| self.inside[*place] * 100 >= self.known[*place] * percent && self.known[*place] >= FEWEST;
         let likely = (0..PLACES).filter(is_likely);
         self.chosen = likely.max_by_key(|place| (self.moved[*place], self.inside[*place]));
     }
@@ -136,10 +140,11 @@ impl AddressSpace {
             Some(word) => memory.copied_word(here.sp.wrapping_sub(8 * (word as u64 + 1))),
             None => space.register(place, below, *evaluator, memory, source),
         };
-        let kind = usize::from(below.is_empty());
+        // At the leaf, the evaluator may be at any instruction of its own, and use the register for something else.
+        let (kind, percent) = if below.is_empty() { (1, 50) } else { (0, 90) };
         if self.python.looks[kind].frames < MOST {
             let values: Vec<Option<u64>> = (0..PLACES).map(|place| value(self, place)).collect();
-            self.python.looks[kind].add(&stub.bytecode, |place| values[place]);
+            self.python.looks[kind].add(&stub.bytecode, percent, |place| values[place]);
         }
         let next = value(self, self.python.looks[kind].chosen?).filter(|next| points_into(&stub.bytecode, *next))?;
         Some(with_instruction(stub.start, (next - stub.bytecode.start) / INSTRUCTION - 1))
@@ -196,8 +201,11 @@ impl AddressSpace {
             return *known;
         }
         let mapping = self.find(address).cloned();
-        let saved = mapping.and_then(|mapping| source.saved_registers(&mapping, address, pid));
-        let saved = saved.unwrap_or([Saved::Unknown; PRESERVED]);
+        let saved = match mapping.and_then(|mapping| source.saved_registers(&mapping, address, pid)) {
+            Some(saved) => saved,
+            None if self.stub(address, pid, source).is_some() => SAVED_BY_STUB,
+            None => [Saved::Unknown; PRESERVED],
+        };
         self.python.saved.insert(address, saved);
         saved
     }
@@ -219,7 +227,7 @@ mod tests {
         let bytecode = 1000..1100;
         for frame in 0..FEWEST as u64 {
             assert_eq!(looks.chosen, None, "too few frames");
-            looks.add(&bytecode, |place| match place {
+            looks.add(&bytecode, 90, |place| match place {
                 0 => Some(1000),
                 3 => Some(1002),
                 5 => Some(1002 + 2 * (frame % 40)),
@@ -236,7 +244,7 @@ mod tests {
     fn a_place_that_points_elsewhere_more_than_one_time_in_ten_is_not_chosen() {
         let mut looks = Looks::default();
         for frame in 0..2 * FEWEST as u64 {
-            looks.add(&(1000..1100), |_| Some(if frame % 8 == 0 { 7 } else { 1002 + 2 * (frame % 40) }));
+            looks.add(&(1000..1100), 90, |_| Some(if frame % 8 == 0 { 7 } else { 1002 + 2 * (frame % 40) }));
         }
         assert_eq!(looks.chosen, None);
     }
@@ -245,7 +253,7 @@ mod tests {
     fn a_register_counts_where_it_is_known() {
         let mut looks = Looks::default();
         for frame in 0..3 * u64::from(FEWEST) {
-            looks.add(&(1000..1100), |place| (place == 5 && frame % 3 == 0).then_some(1002 + 2 * (frame % 40)));
+            looks.add(&(1000..1100), 90, |place| (place == 5 && frame % 3 == 0).then_some(1002 + 2 * (frame % 40)));
         }
         assert_eq!(looks.chosen, Some(5));
     }
