@@ -88,7 +88,7 @@ impl Family {
             return false;
         }
         let is_one = |start: &&str| function.module.starts_with(*start);
-        MODULES.iter().any(|start| is_one(start)) || Self::built_in(function).is_some()
+        MODULES.iter().any(is_one) || Self::built_in(function).is_some()
     }
 
     fn built_in(function: &Function) -> Option<Self> {

@@ -12,6 +12,7 @@
 //! 4. *unknown*: a frame without a name, such as `[unknown]`, `[libdart.so]` or `libdart.so+0x1f30`.
 //! 5. *native*: everything else.
 
+use stepscope_model::compiler_work::{CompilerWork, JOBS_MODULE};
 use stepscope_model::{Frame, FrameKind, Language, Module};
 
 use crate::query::qualified_name::{own_name, trait_name};
@@ -60,7 +61,9 @@ fn is_kernel_module(module: &str) -> bool {
             && !USER.contains(&module)
             && !module.starts_with("[anon")
             && !module.starts_with("[stack")
-            && !module.starts_with("[jit"))
+            && !module.starts_with("[jit")
+            && CompilerWork::of_module(module).is_none()
+            && module != JOBS_MODULE)
 }
 
 /// The module in an imported name: `[libc.so.6]` and `[[vdso]]` are nameless code of that module.

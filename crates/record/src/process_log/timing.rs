@@ -103,6 +103,10 @@ impl Timer {
             watched.file = Some((TimingKind::GccReport, compiler_shim::report(&self.timing.folder, pid)));
             return;
         }
+        if let Some(json) = trace_of_compiler(command, directory) {
+            watched.file = Some((TimingKind::ClangTrace, json));
+            return;
+        }
         let in_configure = watched.in_configure;
         let work = build_command::work(command, directory);
         let kind = work.as_ref().map(|work| work.kind);
@@ -127,15 +131,6 @@ impl Timer {
         } else if own == "cargo" && builds_with_cargo(command) {
             (2, vec!["--timings".to_owned()], None)
         } else {
-            // A compiler that the driver starts: it writes its own trace.
-            if command.get(1).is_some_and(|one| one == "-cc1")
-                && command.iter().any(|one| one.starts_with("-ftime-trace"))
-            {
-                let output = command.iter().position(|one| one == "-o").and_then(|index| command.get(index + 1));
-                let json =
-                    output.map(|path| Path::new(&build_command::absolute(directory, path)).with_extension("json"));
-                watched.file = json.map(|path| (TimingKind::ClangTrace, path));
-            }
             return;
         };
         watched.made_before = outputs.iter().any(|path| Path::new(path).exists());
@@ -166,6 +161,14 @@ impl Timer {
     pub fn finish(self) -> Vec<Timed> {
         self.timed
     }
+}
+
+/// Where a compiler writes its trace that a driver started with one: clang runs as a process of its own when it also links.
+fn trace_of_compiler(command: &[String], directory: &str) -> Option<PathBuf> {
+    let is_traced = command.get(1)? == "-cc1" && command.iter().any(|one| one.starts_with("-ftime-trace"));
+    let output = command.iter().position(|one| one == "-o").and_then(|index| command.get(index + 1));
+    let json = |path: &String| Path::new(&build_command::absolute(directory, path)).with_extension("json");
+    output.filter(|_| is_traced).map(json)
 }
 
 /// Where clang writes its trace; `None` if it would replace a file of the project.
@@ -200,4 +203,44 @@ fn moved(from: &Path, to: &Path) -> std::io::Result<()> {
         fs::copy(from, to)?;
         fs::remove_file(from)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(command: &str) -> Vec<String> {
+        command.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_trace_is_beside_the_object_and_replaces_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().to_str().unwrap();
+        let command = words("clang++ -c a.cpp -o o/a.cpp.o");
+        let object = folder.path().join("o/a.cpp.o").to_str().unwrap().to_owned();
+        let path = || trace_path(&command, std::slice::from_ref(&object), directory);
+        assert_eq!(path(), Some(folder.path().join("o/a.cpp.json")));
+        std::fs::create_dir(folder.path().join("o")).unwrap();
+        std::fs::write(folder.path().join("o/a.cpp.json"), "{}").unwrap();
+        assert_eq!(path(), None);
+        assert_eq!(trace_path(&words("clang++ -ftime-trace -c b.cpp"), &["/b.o".to_owned()], "/"), None);
+    }
+
+    #[test]
+    fn a_compiler_below_its_driver_has_a_trace_of_its_own() {
+        let command = words("/usr/lib/llvm-14/bin/clang -cc1 -ftime-trace -o /tmp/a-1.o -x c++ a.cpp");
+        assert_eq!(trace_of_compiler(&command, "/b"), Some(PathBuf::from("/tmp/a-1.json")));
+        assert_eq!(trace_of_compiler(&words("clang -c a.c -o a.o"), "/b"), None);
+    }
+
+    #[test]
+    fn only_sources_of_c_and_cargos_builds_are_timed() {
+        assert!(has_source(&words("g++ -c a.cpp")) && has_source(&words("cc a.c b.o")));
+        assert!(!has_source(&words("gcc -c boot.S")) && !has_source(&words("gfortran -c a.f90")));
+        assert!(
+            builds_with_cargo(&words("cargo build --release")) && !builds_with_cargo(&words("cargo build --timings"))
+        );
+        assert!(!builds_with_cargo(&words("cargo metadata")));
+    }
 }

@@ -139,7 +139,7 @@ pub fn configure(selection: &Selection<'_>) -> Vec<Table> {
         Pieces::of(selection, CompilerWork::Configure, |frame| format!("{} {}", frame.function, place(frame)).into());
     let files = Pieces::of(selection, CompilerWork::Configure, |frame| frame.file.clone().unwrap_or_else(|| "".into()));
     let frame = |piece: &Piece| &selection.capture().frames[piece.frame.index()];
-    let all: u64 = at.all.iter().map(|piece| piece.own_ns).sum();
+    let all = at.all.iter().fold(0, |sum: u64, piece| sum.saturating_add(piece.own_ns));
     let mut commands = Columns::<Piece>::new()
         .text("command", "The command, and what it looks for or includes.", move |piece| {
             (&*frame(piece).function).into()

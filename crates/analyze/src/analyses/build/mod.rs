@@ -31,6 +31,11 @@ use jobs::{Build, Job, Used};
 /// Parts of the build's time in the view `build-time`.
 const BINS: u64 = 24;
 
+/// A part of a job's CPU time, if its processes were recorded.
+fn known(used: &Used, ns: u64) -> Option<u64> {
+    (used.known > 0).then_some(ns)
+}
+
 /// A row of [`jobs`].
 struct Row<'a> {
     name: String,
@@ -75,12 +80,13 @@ pub fn summary(selection: &Selection<'_>) -> Table {
 
 fn summary_of(selection: &Selection<'_>, build: &Build) -> Table {
     let wall_ns = build.end_ns - build.start_ns;
-    let of_jobs =
-        |value: fn(&Used) -> u64| move |build: &Build| build.jobs.iter().map(|job| value(&job.used)).sum::<u64>();
+    let is_known = build.jobs.iter().any(|job| job.used.known > 0);
+    let of_jobs = |value: fn(&Used) -> u64| {
+        move |build: &Build| is_known.then(|| build.jobs.iter().map(|job| value(&job.used)).sum::<u64>())
+    };
     let busy_ns: u64 = build.jobs.iter().map(Job::wall_ns).sum();
     let slots = build.most_jobs() as u64;
     let share = move |ns: u64, of: u64| (of > 0).then(|| 100.0 * ns as f64 / of as f64);
-    let is_known = build.jobs.iter().any(|job| job.used.known > 0);
     let part = |value: fn(&Used) -> Option<i64>| {
         move |build: &Build| build.jobs.iter().filter_map(|job| value(&job.used)).reduce(i64::saturating_add)
     };
@@ -167,15 +173,17 @@ fn jobs_of(selection: &Selection<'_>, build: &Build) -> Table {
             |row| row.kind.name().into(),
         )
         .duration("wall", "From its start to its end.", |row| row.job.map(Job::wall_ns))
-        .duration("cpu", "CPU time of all its processes.", |row| (row.used.known > 0).then_some(row.used.cpu_ns))
+        .duration("cpu", "CPU time of all its processes.", |row| known(row.used, row.used.cpu_ns))
         .duration("cpu_front_end", "CPU time of the front end, if the compiler says it.", |row| row.used.front_end_ns)
         .duration("cpu_templates", "Of it, instantiation of templates.", |row| row.used.templates_ns)
         .duration("cpu_back_end", "CPU time of the back end, if the compiler says it.", |row| row.used.back_end_ns)
-        .duration("cpu_compile", "CPU time of compilers: front end and back end.", |row| row.used.compiler_ns)
-        .duration("cpu_assemble", "CPU time of assemblers.", |row| row.used.assembler_ns)
-        .duration("cpu_link", "CPU time of linkers.", |row| row.used.linker_ns)
+        .duration("cpu_compile", "CPU time of compilers: front end and back end.", |row| {
+            known(row.used, row.used.compiler_ns)
+        })
+        .duration("cpu_assemble", "CPU time of assemblers.", |row| known(row.used, row.used.assembler_ns))
+        .duration("cpu_link", "CPU time of linkers.", |row| known(row.used, row.used.linker_ns))
         .duration("cpu_waited", "Time that first threads of its processes waited for a CPU.", |row| {
-            row.used.runnable_ns
+            known(row.used, row.used.runnable_ns)
         })
         .duration("alone", "Time in which no other job ran.", |row| row.job.map(|job| job.alone_ns))
         .bytes("rss_peak", "Largest resident memory of one of its processes.", |row| row.used.peak_rss)

@@ -49,7 +49,7 @@ impl Piece {
     /// Cost and units where the project includes it itself.
     pub fn as_entry(&self) -> (u64, usize) {
         let units: BTreeSet<usize> = self.entry.values().flat_map(|(_, units)| units).copied().collect();
-        (self.entry.values().map(|(cost, _)| cost).sum(), units.len())
+        (self.entry.values().fold(0, |sum, (cost, _)| cost.saturating_add(sum)), units.len())
     }
 
     fn largest(through: &BTreeMap<Option<Arc<str>>, (u64, BTreeSet<usize>)>) -> (Option<&Arc<str>>, u64, usize) {
@@ -108,7 +108,7 @@ impl Pieces {
                 let is_further_out = |other: &FrameId| piece_of[other.index()] == Some(place);
                 let own_ns = if std::mem::take(&mut is_innermost) { sample.weight } else { 0 };
                 let again = path[index + 1..].iter().any(is_further_out);
-                pieces[place].own_ns += own_ns;
+                pieces[place].own_ns = pieces[place].own_ns.saturating_add(own_ns);
                 if again {
                     continue;
                 }
@@ -118,12 +118,12 @@ impl Pieces {
                 let above = headers_above.find(|frame| is_own_header[frame.index()]);
                 let above = above.and_then(|frame| Some(pieces[piece_of[frame.index()]?].name.clone()));
                 let piece = &mut pieces[place];
-                piece.cost_ns += sample.weight;
+                piece.cost_ns = piece.cost_ns.saturating_add(sample.weight);
                 piece.units.insert(process.index());
                 if work == CompilerWork::Header {
-                    let mut add = |to: &mut BTreeMap<Option<Arc<str>>, (u64, BTreeSet<usize>)>| {
+                    let add = |to: &mut BTreeMap<Option<Arc<str>>, (u64, BTreeSet<usize>)>| {
                         let sum = to.entry(above.clone()).or_default();
-                        sum.0 += sample.weight;
+                        sum.0 = sum.0.saturating_add(sample.weight);
                         sum.1.insert(process.index());
                     };
                     add(&mut piece.through);
@@ -140,7 +140,7 @@ impl Pieces {
             if let Some(&place) = places.get(&name(&Frame::named(detail))) {
                 let piece = &mut pieces[place];
                 piece.intervals.0 += 1;
-                piece.intervals.1 += scope.end_ns - scope.start_ns;
+                piece.intervals.1 = piece.intervals.1.saturating_add(scope.end_ns - scope.start_ns);
             }
         }
         let mut all: Vec<Piece> = pieces.into_iter().filter(|piece| piece.cost_ns > 0).collect();

@@ -1,6 +1,7 @@
 //! GCC's `-ftime-report`, alone or with the list of headers of `-H` before it.
 //!
-//! The table has a row for each timer: `NAME : USER (..%) SYSTEM (..%) WALL (..%) MEMORY`; GCC 14 and later have `WALL` and memory only. Rows named
+//! The table has a row for each timer: `NAME : USER (..%) SYSTEM (..%) WALL (..%) MEMORY`; GCC 14 and later have `WALL` and memory only. The first
+//! column counts: system time is mostly that of reading the clock, which GCC does at each start and end of a timer. Rows named
 //! `phase ...` divide the whole. Rows that begin with `|` overlap with others and are left out. All other rows divide the whole once more.
 //! So the front end is the phases `setup`, `parsing` and `lang. deferred`, the back end is the rest, and other rows are parts of these.
 //!
@@ -80,15 +81,15 @@ const FRONT: [&str; 15] = [
 fn parse(bytes: &[u8], malformed: &mut Malformed, code: &dyn Fn(&str) -> Option<u64>) -> WorkTree {
     let text = String::from_utf8_lossy(bytes);
     let (mut headers, mut timers) = (Vec::new(), Vec::new());
-    let mut columns = None;
+    let mut is_table = false;
     for (index, line) in text.lines().enumerate() {
         if let Some(found) = header(line) {
             headers.push(found);
         } else if line.starts_with("Time variable ") {
-            columns = Some(if line.contains(" usr ") { 2 } else { 1 });
-        } else if let (Some(columns), Some((name, values))) = (columns, line.rsplit_once(" : ")) {
+            is_table = true;
+        } else if let Some((name, values)) = line.rsplit_once(" : ").filter(|_| is_table) {
             let name = name.trim();
-            match seconds(values, columns) {
+            match first_column(values) {
                 Some(ns) if name != "TOTAL" => timers.push(Timer { name, ns }),
                 Some(_) => {}
                 None => malformed.add(index as u64 + 1, "a row lacks its times"),
@@ -170,14 +171,8 @@ fn header(line: &str) -> Option<(usize, String)> {
     Some((depth, plain_path(path)))
 }
 
-/// The sum of the first columns, in ns: ` 0.02 (  1%)   0.01 (  1%)  ...`.
-fn seconds(values: &str, columns: usize) -> Option<u64> {
-    let numbers = values.split(['(', ')', ' ']).filter(|word| !word.is_empty() && !word.ends_with('%'));
-    let mut sum = 0.0;
-    let mut found = 0;
-    for number in numbers.take(columns) {
-        sum += number.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0)?;
-        found += 1;
-    }
-    (found == columns).then_some((sum * 1e9).round() as u64)
+/// The first column, in ns: ` 0.02 (  1%)   0.01 (  1%)  ...`.
+fn first_column(values: &str) -> Option<u64> {
+    let seconds: f64 = values.split_whitespace().next()?.parse().ok()?;
+    (seconds.is_finite() && seconds >= 0.0).then_some((seconds * 1e9).round() as u64)
 }

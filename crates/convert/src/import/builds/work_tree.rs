@@ -66,7 +66,7 @@ impl WorkTree {
             // Rounding can move the end of a part behind that of the whole.
             let end_ns = parent.map_or(span.end_ns, |(_, end_ns)| span.end_ns.min(end_ns));
             let own_ns = end_ns - span.start_ns;
-            tree.own_ns[index] += own_ns;
+            tree.add(index, own_ns);
             if let Some((parent, _)) = parent {
                 tree.own_ns[parent] = tree.own_ns[parent].saturating_sub(own_ns);
             }
@@ -156,7 +156,7 @@ impl WorkTree {
         };
         let mut modules: HashMap<CompilerWork, ModuleId> = HashMap::new();
         let mut stacks: Vec<StackId> = Vec::with_capacity(self.nodes.len());
-        let mut sum = 0;
+        let mut sum = 0_u64;
         for (node, own_ns) in self.nodes.iter().zip(&self.own_ns) {
             let module = *modules.entry(node.work).or_insert_with(|| module(capture, node.work.module()));
             let frame = Frame {
@@ -172,10 +172,10 @@ impl WorkTree {
             let stack = capture.intern_stack_node(node.parent.map_or(below, |parent| Some(stacks[parent])), frame);
             stacks.push(stack);
             let weight = scaled(*own_ns);
-            sum += weight;
+            sum = weight.saturating_add(sum);
             add_sample(capture, thread, Some(stack), event, weight);
         }
-        let rest = total_ns.map_or(0, |total| total - sum);
+        let rest = total_ns.map_or(0, |total| total.saturating_sub(sum));
         add_sample(capture, thread, below, event, rest);
     }
 

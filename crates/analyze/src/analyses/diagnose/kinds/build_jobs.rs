@@ -63,7 +63,7 @@ impl Kind for RunsAlone {
             let found = Found::of_program(title, Some(Gain::of_build_wall(gain, wall_ns as f64)));
             found.sure(Confidence::Strong).because(text, "show --view build-path")
         };
-        // Findings differ by kind and function, and jobs have no function.
+        // Kind and function identify a finding, and a job has no function.
         jobs.into_iter().filter(is_large).take(1).map(one).collect()
     }
 }
