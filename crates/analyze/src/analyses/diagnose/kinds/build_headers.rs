@@ -146,7 +146,7 @@ impl Kind for Precompile {
         // A header of the project costs mostly what it includes, which has a finding of its own.
         let counts = |piece: &&Piece| {
             let (cost, units) = piece.as_entry();
-            let is_worth = !is_of_project(seen.capture(), &piece.name) || is_large(piece.own_ns as f64);
+            let is_worth = !is_of_project(seen.capture(), &piece.name) || piece.own_ns >= piece.cost_ns / 2;
             units >= FEWEST && is_large(again_ns(cost, units)) && is_worth
         };
         let one = |piece: &Piece| {
