@@ -290,7 +290,7 @@ fn doubts_table(doubts: &[Doubt]) -> Table {
 #[cfg(test)]
 mod tests {
     use stepscope_analyze::{Functions, Ownership};
-    use stepscope_model::{Capture, Dimension, DimensionStatus, Event, Sample, Step, ThreadId, Wait, WaitState, note};
+    use stepscope_model::{Capture, Event, Sample, Step, ThreadId, Wait, WaitState, note};
     use stepscope_view::report::Block;
 
     use super::*;
