@@ -83,11 +83,11 @@ fn changing(run_ns: u64, locks: u64, steps: Option<u64>) -> Vec<String> {
         }
     }
     let lived = lived(&["other"]);
-    let begun = match steps {
+    let started = match steps {
         Some(steps) => lived.steps("main", 0, WHOLE_NS / steps, steps, 1),
         None => lived,
     };
-    let mut drawing = begun.folded(Event::sampled("cpu-clock", "ns"), &text);
+    let mut drawing = started.folded(Event::sampled("cpu-clock", "ns"), &text);
     for round in 0..rounds {
         let at = 2 * round * run_ns;
         drawing = woken(drawing, "other", at..at + run_ns, "sim::Work;pthread_cond_wait", ("main", "sim::Work"));

@@ -4,7 +4,7 @@ use crate::import::{Source, import};
 /// A message in CDR, from `w:7` (a number of four bytes), `b:1`, `f:2.5` and `s:text`.
 fn cdr(drawn: &str, is_little: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut put = |bytes: &mut Vec<u8>, number: &[u8]| {
+    let put = |bytes: &mut Vec<u8>, number: &[u8]| {
         bytes.resize(bytes.len().next_multiple_of(number.len()), 0);
         if is_little { bytes.extend(number) } else { bytes.extend(number.iter().rev()) }
     };
