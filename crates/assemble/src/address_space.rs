@@ -25,7 +25,6 @@ pub(crate) use frame_source::{Ending, FrameSource, RuleCaches};
 pub(crate) use mapping::Mapping;
 use python::PythonFrames;
 pub use python::STUB as PYTHON_STUB;
-pub(crate) use python::{Saved, SavedRegisters};
 use stack_memory::LiveMemory;
 use state::{DeepStack, RememberedStacks, WalkState};
 pub(crate) use user_stack::UserStack;

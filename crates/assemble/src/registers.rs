@@ -25,6 +25,20 @@ pub(crate) const GENERAL: [(u16, u32); 15] = [
 /// How many of them functions leave as they were.
 pub(crate) const PRESERVED: usize = 6;
 
+/// Where a function saved each of the registers that it has to preserve.
+pub(crate) type SavedRegisters = [Saved; PRESERVED];
+
+/// Where a function saved a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Saved {
+    /// Nowhere, as it does not change the register.
+    Kept,
+    /// At this distance from its canonical frame address.
+    At(i64),
+    /// The unwind tables do not say.
+    Unknown,
+}
+
 /// Instruction pointer, stack pointer, frame pointer, and link register of a user stack's leaf.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Registers {

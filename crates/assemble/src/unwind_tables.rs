@@ -7,8 +7,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::address_space::{Saved, SavedRegisters};
-use crate::registers::{GENERAL, PRESERVED};
+use crate::registers::{GENERAL, PRESERVED, Saved, SavedRegisters};
 use framehop::ExplicitModuleSectionInfo;
 use gimli::{
     BaseAddresses, CieOrFde, EhFrame, FrameDescriptionEntry, LittleEndian, RegisterRule, UnwindContext,

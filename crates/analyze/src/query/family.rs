@@ -9,7 +9,6 @@ use std::sync::Arc;
 use stepscope_model::FrameKind;
 
 use crate::query::frame_kind::undecorated;
-use crate::query::functions::{Function, FunctionId, Functions};
 use crate::query::qualified_name::{own_name, trait_name};
 
 /// A family of functions.
@@ -63,14 +62,8 @@ impl Family {
         matches!(self, Family::Group(_) | Family::DynamicLinking | Family::ImageDecoding | Family::Decompression)
     }
 
-    /// The family of a function outside of owned code, if it is of one.
-    pub fn of(functions: &Functions, id: FunctionId) -> Option<Self> {
-        let by_user = functions.group(id).map(|group| Family::Group(group.clone()));
-        by_user.or_else(|| Self::built_in(functions.get(id)))
-    }
-
     /// Whether a function that is no run-time library's is of a library that everybody uses and nobody changes.
-    pub fn is_library(function: &Function) -> bool {
+    pub fn is_library(name: &str, module: &str, kind: FrameKind) -> bool {
         /// Beginnings of the modules of such libraries that are no family.
         const MODULES: [&str; 10] = [
             "libsqlite3",
@@ -84,24 +77,25 @@ impl Family {
             "libcurl",
             "libglib-2",
         ];
-        if matches!(function.kind, FrameKind::Python | FrameKind::Group) {
+        if matches!(kind, FrameKind::Python | FrameKind::Group) {
             return false;
         }
-        let is_one = |start: &&str| function.module.starts_with(*start);
-        MODULES.iter().any(is_one) || Self::built_in(function).is_some()
+        let is_one = |start: &&str| module.starts_with(*start);
+        MODULES.iter().any(is_one) || Self::built_in(name, module, kind).is_some()
     }
 
-    fn built_in(function: &Function) -> Option<Self> {
-        match function.kind {
+    /// The built-in family of a function outside of owned code, if it is of one.
+    pub fn built_in(name: &str, module: &str, kind: FrameKind) -> Option<Self> {
+        match kind {
             FrameKind::Kernel => return Some(Family::Kernel),
             FrameKind::Allocator => return Some(Family::Allocation),
             FrameKind::Group | FrameKind::Python => return None,
             FrameKind::Native | FrameKind::Runtime | FrameKind::Unknown => {}
         }
-        let runtime = function.kind == FrameKind::Runtime;
-        let named = |own: &str| RULES.iter().find(|rule| rule.matches(&function.module, own, runtime));
-        let own = without_inline_namespace(own_name(&function.name));
-        let rule = named(&own).or_else(|| named(&trait_name(&function.name)?));
+        let runtime = kind == FrameKind::Runtime;
+        let named = |own: &str| RULES.iter().find(|rule| rule.matches(module, own, runtime));
+        let own = without_inline_namespace(own_name(name));
+        let rule = named(&own).or_else(|| named(&trait_name(name)?));
         rule.map(|rule| rule.family.clone())
     }
 }
@@ -374,8 +368,7 @@ mod tests {
     use super::*;
 
     fn family(name: &str, module: &str, kind: FrameKind) -> Option<String> {
-        let function = Function { name: name.into(), module: module.into(), owned: false, kind };
-        Family::built_in(&function).map(|family| family.name().to_owned())
+        Family::built_in(name, module, kind).map(|family| family.name().to_owned())
     }
 
     #[test]

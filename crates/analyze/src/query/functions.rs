@@ -173,6 +173,13 @@ impl Functions {
         self.groups.get(&id)
     }
 
+    /// The family of a function outside of owned code, if it is of one.
+    pub fn family(&self, id: FunctionId) -> Option<Family> {
+        let by_user = self.group(id).map(|group| Family::Group(group.clone()));
+        let Function { name, module, kind, .. } = self.get(id);
+        by_user.or_else(|| Family::built_in(name, module, *kind))
+    }
+
     /// The patterns of ownership that own nothing in this capture.
     pub fn owning_nothing(&self) -> &[String] {
         &self.owning_nothing
@@ -286,7 +293,7 @@ fn is_of_program(function: &Function) -> bool {
         FrameKind::Unknown => !function.module.is_empty(),
         _ => false,
     };
-    is_code && !Family::is_library(function)
+    is_code && !Family::is_library(&function.name, &function.module, function.kind)
 }
 
 /// Whether a file is of an installed Python package.

@@ -121,7 +121,7 @@ impl Frame {
         if function.module.contains("vdso") {
             return Self::Library { work: Work::Clock, keeps: true };
         }
-        let Some(family) = Family::of(functions, id) else { return Self::Unknown };
+        let Some(family) = functions.family(id) else { return Self::Unknown };
         let work = match family {
             Family::Group(_) | Family::Kernel => return Self::Unknown,
             Family::DynamicLinking => Work::Linking,

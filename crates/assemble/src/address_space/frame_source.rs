@@ -6,8 +6,8 @@ use std::sync::Arc;
 use framehop::{CacheNative, MayAllocateDuringUnwind};
 
 use super::mapping::Mapping;
-use super::python::SavedRegisters;
 use crate::entry::{FrameRef, StackMark};
+use crate::registers::SavedRegisters;
 use crate::target::Target;
 use crate::unwind_tables::TableEntry;
 

@@ -18,7 +18,7 @@ use super::AddressSpace;
 use super::frame_source::FrameSource;
 use super::stack_memory::StackMemory;
 use super::state::WalkState;
-use crate::registers::{GENERAL, PRESERVED};
+use crate::registers::{GENERAL, PRESERVED, Saved, SavedRegisters};
 use crate::target::Target;
 
 /// The code of a stub: `push rbp; mov rbp, rsp; call rcx; pop rbp; ret`, filled up.
@@ -53,19 +53,6 @@ pub(super) struct PythonFrames {
 struct Stub {
     start: u64,
     bytecode: Range<u64>,
-}
-
-/// Where a function saved each of the registers that it has to preserve.
-pub(crate) type SavedRegisters = [Saved; PRESERVED];
-
-/// Where a function saved a register.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Saved {
-    /// Nowhere, as it does not change the register.
-    Kept,
-    /// At this distance from its canonical frame address.
-    At(i64),
-    Unknown,
 }
 
 /// A stub saves the frame pointer, the second register.

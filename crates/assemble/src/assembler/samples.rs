@@ -7,11 +7,11 @@ use linux_perf_event_reader::RawEventRecord;
 
 use super::interner::Interner;
 use super::{Assembler, LastStep, callchain};
-use crate::address_space::{Ending, FrameSource, Mapping, SavedRegisters, UserStack};
+use crate::address_space::{Ending, FrameSource, Mapping, UserStack};
 use crate::entry::{Entry, FrameRef, ModuleRef, Sample, Sink, StackMark, StackRef, ThreadRef};
 use crate::event_role::EventRole;
 use crate::kernel_record::{RawSample, Record, ThreadIds};
-use crate::registers::Registers;
+use crate::registers::{Registers, SavedRegisters};
 use crate::target::Target;
 use crate::thread_timeline::WakeUp;
 use crate::unwind_tables::TableEntry;

@@ -253,7 +253,7 @@ impl Kind {
     fn of(functions: &Functions, id: FunctionId) -> Self {
         match functions.is_owner(id) {
             true => Kind::Owner(functions.get(id).identity()),
-            false => Kind::Other(Family::of(functions, id)),
+            false => Kind::Other(functions.family(id)),
         }
     }
 }

@@ -353,7 +353,7 @@ fn families(selection: &Selection<'_>, weights: &StackWeights) -> BTreeMap<Famil
     for (stack, amount) in weights.occupied() {
         let id: FunctionId = functions.of_node(capture, stack);
         let family =
-            known.entry(id.index()).or_insert_with(|| Family::of(functions, id).filter(|_| !functions.is_owner(id)));
+            known.entry(id.index()).or_insert_with(|| functions.family(id).filter(|_| !functions.is_owner(id)));
         if let Some(family) = family {
             let sum = sums.entry(family.clone()).or_default();
             *sum = (sum.0 + amount.weight, sum.1 + amount.count);
