@@ -5,8 +5,19 @@ use std::collections::BTreeMap;
 use stepscope_model::{Note, NoteValue, note};
 
 use crate::query::functions::namespace_of;
-use crate::query::qualified_name::python_function;
+use crate::query::qualified_name::{own_name, python_function};
 use crate::query::select::Selection;
+
+/// Names the step function of the captures, if the recorder found it by itself.
+pub(crate) fn found_step_note(selections: &[Selection<'_>]) -> Option<Note> {
+    let mut found = selections.iter().filter_map(|selection| selection.capture().info.found_step.as_deref());
+    let function = found.next()?;
+    Some(note!(
+        Fact,
+        "Steps are calls of `{}`: `record` found it by its steady rate. To choose another function: `record --step NAME`.",
+        own_name(function)
+    ))
+}
 
 /// Names the owned patterns that match nothing in any of the captures, and the namespaces that the captures have instead.
 pub(crate) fn ownership_note(selections: &[Selection<'_>]) -> Option<Note> {

@@ -258,6 +258,7 @@ impl Builder {
                 info.recording_cost = end.cost;
                 self.machine = end.machine;
                 info.notes.extend(end.notes);
+                info.found_step = end.found_step;
                 info.dimensions.extend(end.dimensions);
                 let window = (info.start_ns, info.end_ns.filter(|end| Some(*end) >= info.start_ns));
                 for counted in end.counted {

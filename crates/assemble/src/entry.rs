@@ -481,6 +481,9 @@ pub struct RecordingEnd {
     /// Remarks for the reader of results.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The function whose calls are the steps, if the recorder found it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_step: Option<String>,
     /// What dimensions turned out to lack, by name.
     #[serde(default)]
     pub dimensions: BTreeMap<Dimension, DimensionStatus>,

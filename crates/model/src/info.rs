@@ -77,6 +77,9 @@ pub struct CaptureInfo {
     /// What the recording itself cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_cost: Option<RecordingCost>,
+    /// The function whose calls are the steps, if the recorder found it by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_step: Option<String>,
     /// The user's own metrics, as the program reported them during the recording.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_metrics: Vec<OwnMetric>,
@@ -147,6 +150,7 @@ impl Default for CaptureInfo {
             dimensions: BTreeMap::new(),
             losses: Losses::default(),
             recording_cost: None,
+            found_step: None,
             own_metrics: Vec::new(),
             notes: Vec::new(),
         }

@@ -158,6 +158,11 @@ impl Note {
         &self.values
     }
 
+    /// Replaces a part of the sentence that is no value, such as a placeholder in a command.
+    pub fn replace(&mut self, from: &str, to: &str) {
+        self.template = self.template.replace(from, to);
+    }
+
     /// The same note about one of several scenarios, phases or captures: `shapes_static: ...`.
     #[must_use]
     pub fn about(self, subject: impl Into<String>) -> Self {

@@ -286,9 +286,16 @@ impl Recording {
         self.ask(|answer| Command::ObserveSteps { step, answer })?.map_err(RecordError::Steps)
     }
 
-    /// Adds a remark for the reader of any result of the present capture and those after it: one or more full sentences.
-    pub fn add_note(&self, note: String) {
-        let _ = self.commands.send(Command::Note(note));
+    /// As [`observe_steps`](Self::observe_steps), of a function that nobody named. The capture says so.
+    ///
+    /// # Errors
+    /// [`RecordError::Steps`] if the kernel refuses.
+    pub fn observe_found_steps(&self, step: StepPoint) -> Result<(), RecordError> {
+        let function = step.function.clone();
+        self.observe_steps(step)?;
+        self.commands
+            .send(Command::StepsFound { function })
+            .map_err(|_| RecordError::Broken("it no longer answers".to_owned()))
     }
 
     /// Adds to the present capture how the launched program ended, and what it used.

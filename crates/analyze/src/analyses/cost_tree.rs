@@ -32,7 +32,7 @@ use crate::analyses::critical_path::PathWeights;
 use crate::analyses::rank::extent::{self, Extent, cost_column};
 use crate::analyses::rank::pairing;
 use crate::analysis::{Analysis, AnalysisOption, OptionValues, View};
-use crate::notes::ownership_note;
+use crate::notes::{found_step_note, ownership_note};
 use crate::query::basis::Basis;
 #[cfg(doc)]
 use crate::query::family::Family;
@@ -146,6 +146,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     let facts = scenarios.iter().enumerate();
     table.add_notes(facts.map(|(index, one)| one.extent.note(under_owned(index), basis).about(&one.label)));
     table.add_notes(notes);
+    table.add_notes(found_step_note(selections));
     table.add_notes(scenarios.iter().filter_map(|one| Some(one.extent.loading_note()?.about(&one.label))));
     table.add_notes(ownership_note(selections));
     table

@@ -41,19 +41,21 @@ impl Diagnose {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The findings. Without any, people see first what costs most, which is where to look.
+    /// The findings. Where none has a gain, people see first what costs most, which is where to look.
     fn tables(&self, selections: &[Selection<'_>], calls: &diagnose::Calls) -> Vec<Table> {
-        /// Rows of the tree: the findings' notes follow on the same screen.
+        /// Rows of the tree: the findings follow on the same screen.
         const ROWS: usize = 12;
         let findings = diagnose::table(selections, calls);
-        if !findings.rows.is_empty() || self.output.for_programs() {
+        let gains = |row| matches!(findings.get(row, "gain_share"), Some(Value::Float(_)));
+        if self.output.for_programs() || (0..findings.rows.len()).any(gains) {
             return vec![findings];
         }
         let mut tree = cost_tree::table(selections, &cost_tree::Options::default());
         tree.rows.truncate(ROWS);
         tree.notes.clear();
         tree.title =
-            "No known kind of defect was found. What your functions cost, and the most that each could gain".to_owned();
+            "No known kind of defect has a gain here. What your functions cost, and the most that each could gain"
+                .to_owned();
         vec![tree, findings]
     }
 }
@@ -68,6 +70,7 @@ fn name_source(table: &mut Table, sources: &[PathBuf]) {
             *text = text.replace(" RUN`", &format!(" {source}`")).replace(" RUN --", &format!(" {source} --"));
         }
     }
+    table.notes.iter_mut().for_each(|note| note.replace(" RUN`", &format!(" {source}`")));
 }
 
 /// Counts calls of the functions of a run, with progress.

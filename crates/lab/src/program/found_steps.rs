@@ -17,8 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use stepscope_analyze::Ownership;
-use stepscope_analyze::qualified_name::own_name;
-use stepscope_model::{disk, quantity};
+use stepscope_model::disk;
 use stepscope_record::StepPoint;
 use stepscope_record::calls::{CallCounts, CallSite, count_calls};
 use stepscope_record::session::{Progress, Recording};
@@ -67,7 +66,7 @@ impl FoundSteps {
         match self.look.take().and_then(|(thread, _)| thread.join().ok().flatten()) {
             Some(step) => {
                 self.is_over = true;
-                observe(step, progress, recording, listener);
+                observe(step, recording, listener);
             }
             None => self.start_next(progress),
         }
@@ -124,17 +123,11 @@ fn find(folder: &Path, count_for: Duration, stop: &AtomicBool) -> io::Result<Opt
     Ok(Suggestion::of(&capture, &owned, count).clear_step(MOST_COST))
 }
 
-fn observe(step: ClearStep, progress: &Progress, recording: &Recording, listener: &mut dyn FnMut(ProgramEvent<'_>)) {
-    let ClearStep { function, module, offset, rate } = step;
-    let note = format!(
-        "Steps are calls of `{}`, which was found by its steady rate ({rate:.0} per second) and observed from {} on. Another function: `record --step NAME`; none: `--no-steps`.",
-        own_name(&function),
-        quantity::duration(progress.elapsed.as_nanos() as u64),
-    );
+fn observe(step: ClearStep, recording: &Recording, listener: &mut dyn FnMut(ProgramEvent<'_>)) {
+    let ClearStep { function, module, offset } = step;
     let point = StepPoint { function, module, offset, time: None };
     // A refusal leaves the recording as it is: nobody asked for steps.
-    if recording.observe_steps(point.clone()).is_ok() {
-        recording.add_note(note);
+    if recording.observe_found_steps(point.clone()).is_ok() {
         listener(ProgramEvent::StepsFound(&point));
     }
 }

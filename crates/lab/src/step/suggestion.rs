@@ -55,8 +55,6 @@ pub struct ClearStep {
     pub module: PathBuf,
     /// File offset of its first instruction.
     pub offset: u64,
-    /// Calls per second.
-    pub rate: f64,
 }
 
 /// A function on many stacks.
@@ -155,13 +153,12 @@ impl Suggestion {
         const LEAST_REGULARITY: f64 = 0.5;
         let best = self.rows.first()?.likely()?;
         let is_clear = |likely: &StepCandidate| likely.share >= LEAST_SHARE && likely.regularity >= LEAST_REGULARITY;
-        let clear = self.rows.iter().filter_map(|row| {
+        let mut clear = self.rows.iter().filter_map(|row| {
             let likely = row.likely().filter(|likely| is_clear(likely) && likely.has_rate_of(best))?;
-            let (function, module, offset) = (row.function.clone(), row.module.clone(), row.offset?);
-            Some(ClearStep { function, module, offset, rate: likely.rate })
+            let step = ClearStep { function: row.function.clone(), module: row.module.clone(), offset: row.offset? };
+            (likely.rate * entry_cost_s(&step.module, step.offset) <= most_cost).then_some(step)
         });
-        let mut affordable = clear.filter(|step| step.rate * entry_cost_s(&step.module, step.offset) <= most_cost);
-        affordable.next()
+        clear.next()
     }
 
     /// The table of functions, best first. `command` is that of the best one.
@@ -620,7 +617,7 @@ mod tests {
             Suggestion::of(&capture(), &owned, |sites, _| Ok(CallCounts { sites: calls(sites), lost: 0 }))
         };
         let found = step_called_every(1_000_000).clear_step(1.0).unwrap();
-        assert_eq!((found.function.as_str(), found.rate.round()), ("simulated_step", 1_000.0));
+        assert_eq!(found.function, "simulated_step");
         assert_eq!(found.module, std::env::current_exe().unwrap());
         // Each call costs 6 us at least, so 1,000 a second cost 0.6 %.
         assert_eq!(step_called_every(1_000_000).clear_step(0.005), None);

@@ -51,7 +51,7 @@ pub(super) enum Command {
     Rotate { folder: PathBuf, answer: Sender<Result<(), RecordError>> },
     ObserveSteps { step: StepPoint, answer: Sender<Result<(), String>> },
     Pause(Sender<()>),
-    Note(String),
+    StepsFound { function: String },
     Exited { pid: u32, exit: Exit },
     Stop(Sender<()>),
 }
@@ -108,8 +108,8 @@ pub(super) struct Recorder {
     written_ns: u64,
     /// Why the log can no longer be written.
     failure: Option<String>,
-    /// Remarks of the caller for readers of the capture.
-    callers_notes: Vec<String>,
+    /// The function whose calls are the steps, if nobody named it.
+    found_step: Option<String>,
     started: bool,
     /// Processes that had ended at the last check.
     gone: BTreeSet<u32>,
@@ -260,7 +260,7 @@ impl Recorder {
             looked_ns: window_ns,
             written_ns: window_ns,
             failure: None,
-            callers_notes: Vec::new(),
+            found_step: None,
             started: false,
             gone: BTreeSet::new(),
             set: None,
@@ -510,7 +510,7 @@ impl Recorder {
                 self.cut(Output::Paused, Cut::Phase);
                 let _ = answer.send(());
             }
-            Command::Note(note) => self.callers_notes.push(note),
+            Command::StepsFound { function } => self.found_step = Some(function),
             Command::Exited { pid, exit } => self.note_exit(pid, &exit),
             Command::Stop(_) => unreachable!("stopping is the loop's"),
         }

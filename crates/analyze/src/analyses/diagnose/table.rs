@@ -7,7 +7,7 @@ use super::finding::Evidence;
 use super::{Diagnosis, Finding, Total};
 use crate::analyses::{build, summary};
 use crate::columns::bounds;
-use crate::notes::{ownership_note, ownership_option};
+use crate::notes::{found_step_note, ownership_note, ownership_option};
 use crate::query::select::Selection;
 
 pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Table {
@@ -33,6 +33,7 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
         table.note(note!(Fact, "No known kind of defect was found. See `rank` for what your functions cost."));
     }
     table.add_notes(diagnosis.unexplained.iter().cloned());
+    table.add_notes(found_step_note(selections));
     // An imported file can have no steps, whatever is done.
     let lacks_steps = |one: &&Selection<'_>| {
         one.capture().steps.is_empty() && !one.capture().info.command.is_empty() && !build::is_build(one.capture())

@@ -44,6 +44,7 @@ use stepscope_model::{Dimension, Mark, Note, Table, note};
 
 use crate::analyses::steps_over_time;
 use crate::analysis::{Analysis, Part, ReportSection, View};
+use crate::notes::found_step_note;
 use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
@@ -64,8 +65,10 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
         return vec![table];
     };
     let parts = StepParts::of(selection, &found, found.main(), &off_cpu);
+    let mut loops = loops::loops(selection, Some(&found), &off_cpu);
+    loops.add_notes(found_step_note(std::slice::from_ref(selection)));
     vec![
-        loops::loops(selection, Some(&found), &off_cpu),
+        loops,
         loops::steps(selection, &found, &parts),
         histogram::table(found.main(), &parts),
         longest::table(selection, &found, &parts, &off_cpu),

@@ -142,6 +142,7 @@ impl Recorder {
             end_ns: Some(end_ns),
             cost: Some(RecordingCost { cpu_ns, speed_probe_cpu_ns, finish_cpu_ns: 0, log_bytes }),
             notes: self.notes().into_iter().chain(file_notes).collect(),
+            found_step: self.found_step.clone(),
             dimensions: self.dimensions_at_end(&counted),
             machine: Some(((**start).clone(), end)),
             counted,
@@ -155,8 +156,7 @@ impl Recorder {
 
     /// The notes of the capture.
     fn notes(&self) -> Vec<String> {
-        let mut notes = self.callers_notes.clone();
-        notes.extend(self.marks.notes());
+        let mut notes = self.marks.notes();
         if self.unobserved > 0 {
             notes.push(format!(
                 "{} processes that came during the recording could not be observed: they ended at once, or the limit on open \
