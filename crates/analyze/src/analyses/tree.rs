@@ -3,7 +3,7 @@
 //! Each function is followed by its callees, heaviest first. Functions below a threshold, or deeper than a limit, are added
 //! up into one row per caller. So the inclusive weight of a row is its own weight plus that of its children.
 //!
-//! A chain of calls at the root is one row, if each frame has a callee with nine tenths of its weight:
+//! A long chain of calls at the root is one row, if each frame has one callee with a row:
 //! `_start > … > main (13 frames)`. It ends before the first owned function; if it has none, at `main`.
 
 use std::cmp::Reverse;
@@ -71,7 +71,7 @@ pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
 }
 
 /// Chains of fewer frames at the root have a row for each frame.
-const SHORTEST_CHAIN: usize = 3;
+const SHORTEST_CHAIN: usize = 5;
 
 /// Weights and text of a row.
 struct Row<'a> {
@@ -135,12 +135,6 @@ impl<'a> Shown<'a> {
         Self { tree, options, children }
     }
 
-    /// Whether a callee has nine tenths of its caller's weight.
-    fn has_nearly_all(&self, callee: usize, caller: usize) -> bool {
-        let total = |node: usize| u128::from(self.tree.nodes[node].total);
-        10 * total(callee) >= 9 * total(caller)
-    }
-
     fn share(&self, node: usize) -> f64 {
         percent(self.tree.nodes[node].total.into(), self.tree.nodes[0].total.into()).unwrap_or(0.0)
     }
@@ -155,7 +149,7 @@ impl Branches for Shown<'_> {
         depth <= self.options.deepest && self.share(node) >= self.options.least_percent
     }
 
-    /// A chain of calls from the root, each with one callee that has nearly all of its weight; else the node alone.
+    /// A chain of calls from the root, each with one callee that has a row; else the node alone.
     fn chain(&self, first: usize, depth: usize) -> Vec<usize> {
         let parent = self.tree.nodes[first].parent.map(|parent| &self.tree.nodes[parent as usize]);
         if self.tree.inverted || parent.is_none_or(|parent| parent.kind != FrameKind::Group) {
@@ -165,10 +159,8 @@ impl Branches for Shown<'_> {
         let mut next = Some(first);
         while let Some(node) = next.filter(|&node| !self.tree.nodes[node].owned) {
             let depth_below = depth + chain.len() + 1;
-            let Some(&callee) = self.children[node].first() else { break };
-            if !(self.is_shown(callee, depth_below) && self.has_nearly_all(callee, node)) {
-                break;
-            }
+            let mut shown = self.children[node].iter().copied().filter(|&child| self.is_shown(child, depth_below));
+            let (Some(callee), None) = (shown.next(), shown.next()) else { break };
             chain.push(node);
             next = Some(callee);
         }
@@ -299,29 +291,6 @@ mod tests {
         assert_eq!(
             cells(&table, &["tree", "inclusive"]),
             ["all | 10", "  _start > … > rt (5 frames) | 10", "    gz::main | 10", "      gz::run | 10"]
-        );
-    }
-
-    #[test]
-    fn light_callees_do_not_end_a_chain_of_start_up_frames() {
-        let capture = drawn::folded(
-            "
-            python3;_start;libc_start;Py_BytesMain;Py_RunMain;run_file;eval;compute 60
-            python3;_start;libc_start;Py_BytesMain;Py_RunMain;run_file;eval;collect 36
-            python3;_start;libc_start;Py_BytesMain;Py_RunMain;Py_Finalize 4
-            ",
-        );
-        let table = drawn::selected(&capture, &[], |selection| table(selection, &Options::default()));
-        assert_eq!(
-            cells(&table, &["tree", "inclusive"]),
-            [
-                "all | 100",
-                "  _start > … > run_file (5 frames) | 100",
-                "    eval | 96",
-                "      compute | 60",
-                "      collect | 36",
-                "    (1 more) | 4",
-            ]
         );
     }
 
