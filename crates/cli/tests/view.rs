@@ -65,7 +65,9 @@ impl View {
     /// Asks for every table that the manifest names.
     fn assert_all_tables(&self) {
         for (number, capture) in self.manifest()["captures"].as_array().unwrap().iter().enumerate() {
-            for table in capture["tables"].as_object().unwrap().keys() {
+            // Instructions are tables of single functions.
+            let tables = capture["tables"].as_object().unwrap().keys().filter(|table| *table != "instructions");
+            for table in tables {
                 let (status, bytes) = self.get(&format!("/data/{number}/{table}.parquet"));
                 assert_eq!(
                     (status, &bytes[..4], &bytes[bytes.len() - 4..]),
