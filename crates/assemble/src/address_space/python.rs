@@ -218,7 +218,7 @@ mod tests {
                 0 => Some(1000),
                 3 => Some(1002),
                 5 => Some(1002 + 2 * (frame % 40)),
-                7 => Some(1002 + 2 * (frame % 5)),
+                7 => Some(1002 + 2 * (frame / 2 % 5)),
                 9 => Some(frame),
                 11 => Some(1003 + 2 * (frame % 40)),
                 _ => None,
