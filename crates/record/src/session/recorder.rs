@@ -591,13 +591,15 @@ impl Recorder {
     /// Observes the threads that started while the events were opened: events of single threads miss those which a thread started
     /// that had no event yet.
     fn observe_started(&mut self, tree: &mut ProcessTree, threads: Vec<u32>) {
-        /// Threads of a look have all events after it, and so have those that they start from then on.
-        const MOST_LOOKS: usize = 10;
+        /// Threads of a look have all events after it, and so have those that they start from then on. A program whose new threads start
+        /// others at once is followed for this long.
+        const LONGEST: Duration = Duration::from_secs(1);
         /// A thread is in `/proc` shortly before the record of its start is in the ring.
         const STARTED_NS: u64 = 2 * SETTLED_NS;
         let mut known: BTreeSet<u32> = threads.into_iter().collect();
-        let looks = if self.events.may_miss_threads() { MOST_LOOKS } else { 0 };
-        for look in 1..=looks {
+        let began = Instant::now();
+        while self.events.may_miss_threads() {
+            let is_last = began.elapsed() > LONGEST;
             tree.refresh();
             let threads = tree.members().flat_map(|member| proc::threads(member.pid()).unwrap_or_default());
             let started: Vec<u32> = threads.filter(|&thread| known.insert(thread)).collect();
@@ -606,8 +608,11 @@ impl Recorder {
             match self.events.observe_started(&started) {
                 Ok(0) => break,
                 // Those that they started meanwhile are not looked for.
-                Ok(lacking) => self.unobserved_threads += if look == looks { lacking } else { 0 },
+                Ok(lacking) => self.unobserved_threads += if is_last { lacking } else { 0 },
                 Err(_) => self.unobserved_threads += started.len() as u64,
+            }
+            if is_last {
+                break;
             }
         }
         self.events.all_are_observed();
