@@ -349,7 +349,7 @@ fn the_step_function_of_an_unknown_program_is_found_while_it_is_recorded() {
     lines.read_to_string(&mut said).unwrap();
     assert!(recording.wait().unwrap().success(), "{said}");
     let steps = json(&stepscope(at, &["show", "c", "--view", "steps", "--format", "json"])).to_string();
-    assert!(steps.contains("Steps are calls of `advance_world`, which was found by its steady rate"), "{steps}");
+    assert!(steps.contains("Steps are calls of `advance_world`: `record` found it by its steady rate"), "{steps}");
     let loops = json(&stepscope(at, &["show", "c", "--view", "summary", "--format", "json"])).to_string();
     assert!(loops.contains("steps"), "{loops}");
     let hotspots = json(&stepscope(at, &["show", "c", "--per-step", "--format", "json"]));

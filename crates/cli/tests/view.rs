@@ -69,6 +69,10 @@ impl View {
             let tables = capture["tables"].as_object().unwrap().keys().filter(|table| *table != "instructions");
             for table in tables {
                 let (status, bytes) = self.get(&format!("/data/{number}/{table}.parquet"));
+                // Whether source files are there shows when they are asked for.
+                if (status, table.as_str()) == (404, "sources") {
+                    continue;
+                }
                 assert_eq!(
                     (status, &bytes[..4], &bytes[bytes.len() - 4..]),
                     (200, &b"PAR1"[..], &b"PAR1"[..]),
