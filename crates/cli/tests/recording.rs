@@ -352,7 +352,7 @@ fn the_step_function_of_an_unknown_program_is_found_while_it_is_recorded() {
     assert!(steps.contains("Steps are calls of `advance_world`: `record` found it by its steady rate"), "{steps}");
     let loops = json(&stepscope(at, &["show", "c", "--view", "summary", "--format", "json"])).to_string();
     assert!(loops.contains("steps"), "{loops}");
-    let hotspots = json(&stepscope(at, &["show", "c", "--per-step", "--format", "json"]));
+    let hotspots = json(&stepscope(at, &["show", "c", "--format", "json"]));
     let advance = row(&hotspots, "advance");
     // 3 of 5 million rounds.
     let share = advance["inclusive_share"].as_f64().unwrap();
