@@ -130,6 +130,7 @@ fn library_calls_are_found_at_their_owned_caller_if_they_cost_much_all_the_time(
     assert_eq!(of("sim::Get;__cxa_throw;_Unwind_RaiseException;memcmp", 4)[0], "exceptions-each-step | sim::Get | 40");
     assert_eq!(of("sim::Visit;__dynamic_cast;__strcmp_evex", 3)[0], "dynamic-casts-each-step | sim::Visit | 30");
     assert_eq!(of("sim::Touch;clock_gettime;__vdso_clock_gettime", 2)[0], "clock-read-often | sim::Touch | 20");
+    assert_eq!(of("sim::Wait;clock_gettime;__vdso_clock_gettime", 6)[0], "busy-wait-for-time | sim::Wait | 60");
     let once = looping(|step, tenth| work(tenth, &[(u64::from(step == 50) * 10, sort)], "sim::Move"));
     assert!(found(&once).iter().all(|row| !row.starts_with("sort")), "one step sorts: {:?}", found(&once));
 }

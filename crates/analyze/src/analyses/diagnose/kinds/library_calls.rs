@@ -26,6 +26,8 @@ pub(super) struct LibraryCalls {
     least: f64,
     /// Least time per step in ns: a clock that is read once a step is no defect, however short the step.
     least_ns: f64,
+    /// Whether it is of this kind with this share of the CPU time in percent, which is this part of the caller's time.
+    applies: fn(f64, f64) -> bool,
     /// Beginnings of the functions' names.
     functions: &'static [&'static str],
     /// Functions of CPython that do the same.
@@ -42,6 +44,7 @@ pub(super) static SORT: LibraryCalls = LibraryCalls {
     confirm: "Count what changes its place from step to step.",
     least: 5.0,
     least_ns: 0.0,
+    applies: |_, _| true,
     functions: &[
         "std::sort",
         "std::stable_sort",
@@ -76,6 +79,7 @@ pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
     confirm: "Count them: `perf trace` or a breakpoint on `__cxa_throw`.",
     least: 3.0,
     least_ns: 0.0,
+    applies: |_, _| true,
     functions: &[
         "__cxa_throw",
         "__cxa_rethrow",
@@ -98,10 +102,30 @@ pub(super) static CASTS: LibraryCalls = LibraryCalls {
     confirm: "Count the casts of one step: `diagnose --deepen` counts the calls of the function.",
     least: 5.0,
     least_ns: 0.0,
+    applies: |_, _| true,
     functions: &["__dynamic_cast"],
     of_python: &[],
     effects: &["text-compared-each-step"],
 };
+
+/// Functions that read the clock.
+const CLOCK_FUNCTIONS: &[&str] = &[
+    "__vdso_clock_gettime",
+    "__vdso_gettimeofday",
+    "__kernel_clock_gettime",
+    "clock_gettime",
+    "__clock_gettime",
+    "gettimeofday",
+    "std::chrono::_V2::steady_clock::now",
+    "std::chrono::_V2::system_clock::now",
+    "std::time::Instant::now",
+    "std::time::SystemTime::now",
+];
+
+/// Whether a function that reads the clock waits for a time: it takes much, and does little else.
+fn awaits_time(share: f64, part: f64) -> bool {
+    share >= 30.0 && part >= 0.8
+}
 
 /// The clock is read for each item. Looks alike: a loop that waits for a time.
 pub(super) static CLOCKS: LibraryCalls = LibraryCalls {
@@ -112,18 +136,24 @@ pub(super) static CLOCKS: LibraryCalls = LibraryCalls {
     confirm: "Count the reads: `diagnose --deepen` counts the calls of the function.",
     least: 5.0,
     least_ns: 2_000.0,
-    functions: &[
-        "__vdso_clock_gettime",
-        "__vdso_gettimeofday",
-        "__kernel_clock_gettime",
-        "clock_gettime",
-        "__clock_gettime",
-        "gettimeofday",
-        "std::chrono::_V2::steady_clock::now",
-        "std::chrono::_V2::system_clock::now",
-        "std::time::Instant::now",
-        "std::time::SystemTime::now",
-    ],
+    applies: |share, part| !awaits_time(share, part),
+    functions: CLOCK_FUNCTIONS,
+    of_python: &[],
+    effects: &[],
+};
+
+/// A function reads the clock until it is time. Looks alike: a function that only takes times, for each of many items.
+pub(super) static TIME_AWAITED: LibraryCalls = LibraryCalls {
+    name: "busy-wait-for-time",
+    does: "waits in a loop that reads the clock, again and again",
+    subject: "Reading the clock takes",
+    advice: "If the loop keeps a pace, sleep until the time (`clock_nanosleep`, `std::this_thread::sleep_until`): the CPU is free \
+             for others. For simulation as fast as possible, leave the wait out.",
+    confirm: "See its source: a loop around a clock. Without it, the step takes its work alone.",
+    least: 30.0,
+    least_ns: 2_000.0,
+    applies: awaits_time,
+    functions: CLOCK_FUNCTIONS,
     of_python: &[],
     effects: &[],
 };
@@ -137,6 +167,7 @@ pub(super) static PATTERNS: LibraryCalls = LibraryCalls {
     confirm: "Count the compilations of one step: `diagnose --deepen` counts the calls of the function.",
     least: 3.0,
     least_ns: 0.0,
+    applies: |_, _| true,
     functions: &[
         "std::__detail::_Compiler",
         "std::__detail::_Scanner",
@@ -169,6 +200,7 @@ pub(super) static GENERATORS: LibraryCalls = LibraryCalls {
     confirm: "Count the seeds of one step: `diagnose --deepen` counts the calls of the function.",
     least: 5.0,
     least_ns: 0.0,
+    applies: |_, _| true,
     functions: &[
         "std::mersenne_twister_engine::seed",
         "std::mersenne_twister_engine::mersenne_twister_engine",
@@ -196,6 +228,7 @@ pub(super) static PARSERS: LibraryCalls = LibraryCalls {
     confirm: "Count the texts and how many differ: the same text again and again confirms it.",
     least: 5.0,
     least_ns: 0.0,
+    applies: |_, _| true,
     functions: &[
         "tinyxml2::XMLDocument::Parse",
         "tinyxml2::XMLDocument::LoadFile",
@@ -267,11 +300,16 @@ impl Kind for LibraryCalls {
             let is_long = |steps: f64| amount.weight as f64 / steps >= self.least_ns || !seen.is_timed();
             seen.share(*amount) >= self.least && steps.is_none_or(is_long)
         });
+        let of_kind = large.filter(|(caller, amount)| {
+            let under = seen.under(*caller);
+            let all = seen.sum(|stack| under[stack.index()]);
+            (self.applies)(seen.share(*amount), amount.weight as f64 / all.weight.max(1) as f64)
+        });
         let is_at = |caller: FunctionId| {
             let callers = &callers;
             move |stack: StackId| callers[stack.index()] == Some(caller)
         };
-        let lasting = large.filter(|(caller, _)| seen.is_steady(is_at(*caller)));
+        let lasting = of_kind.filter(|(caller, _)| seen.is_steady(is_at(*caller)));
         let in_python = python::found(seen, &python::below(seen, self.of_python), self.least, &self.does(seen));
         lasting
             .map(|(caller, amount)| {

@@ -70,6 +70,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &library_calls::EXCEPTIONS,
     &library_calls::CASTS,
     &library_calls::CLOCKS,
+    &library_calls::TIME_AWAITED,
     &library_calls::PATTERNS,
     &library_calls::GENERATORS,
     &library_calls::PARSERS,
