@@ -80,7 +80,7 @@ pub fn write(table: &Table, out: &mut (impl Write + Send)) -> io::Result<()> {
     try_write(table, types, out).map_err(io::Error::other)
 }
 
-/// As [`write`], but all numbers are `DOUBLE`, and the type of a column does not depend on its values: files of one analysis
+/// As [`write()`], but all numbers are `DOUBLE`, and the type of a column does not depend on its values: files of one analysis
 /// have one schema. Doubles are exact up to 2^53: 104 days in ns.
 ///
 /// # Errors
