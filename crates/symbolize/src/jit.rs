@@ -7,10 +7,12 @@
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use linux_perf_data::jitdump::{JitDumpReader, JitDumpRecord};
+use linux_perf_data::Endianness;
+use linux_perf_data::jitdump::{JitDumpRawRecord, JitDumpReader, JitDumpRecord, JitDumpRecordType};
 use stepscope_model::SymbolSource;
 
 use crate::python_lines::PythonLines;
@@ -26,6 +28,9 @@ const ADDRESS: u64 = (1 << ADDRESS_BITS) - 1;
 
 /// Size limit of a map. Generators write some megabytes.
 const MAX_MAP_BYTES: u64 = 1 << 30;
+
+/// Sizes of records of a jitdump: at least their header, at most far more than a generator's largest function.
+const RECORD_BYTES: RangeInclusive<u32> = 16..=64 << 20;
 
 /// The generated functions of one process.
 #[derive(Debug)]
@@ -133,6 +138,19 @@ fn with_line(name: &str) -> (&str, Option<(Arc<str>, u32)>) {
     divide().map_or((name, None), |(name, line)| (name, Some(line)))
 }
 
+/// Whether a record of line numbers has no room for as many entries as it claims. Its parser reserves memory for all of them.
+fn claims_too_much(record: &JitDumpRawRecord<'_>) -> bool {
+    /// Address, line, discriminator, and the end of the file's name.
+    const LEAST_BYTES: u64 = 17;
+    let body = record.body.as_slice();
+    let Some(count) = body.get(8..16).and_then(|bytes| bytes.try_into().ok()) else { return false };
+    let count = match record.endian {
+        Endianness::LittleEndian => u64::from_le_bytes(count),
+        Endianness::BigEndian => u64::from_be_bytes(count),
+    };
+    record.record_type == JitDumpRecordType::JIT_CODE_DEBUG_INFO && count > body.len() as u64 / LEAST_BYTES
+}
+
 fn read_dump(path: &Path, functions: &mut Vec<Function>) -> bool {
     if !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         return false;
@@ -141,7 +159,14 @@ fn read_dump(path: &Path, functions: &mut Vec<Function>) -> bool {
     let Ok(mut reader) = JitDumpReader::new(BufReader::new(file)) else { return false };
     let mut line = None;
     // Records before damage, or before an unfinished record at the end, are used.
-    while let Ok(Some(record)) = reader.next_record() {
+    while let Ok(Some(header)) = reader.next_record_header() {
+        if !RECORD_BYTES.contains(&header.total_size) {
+            break;
+        }
+        let Ok(Some(record)) = reader.next_record() else { break };
+        if claims_too_much(&record) {
+            continue;
+        }
         match record.parse() {
             Ok(JitDumpRecord::CodeDebugInfo(info)) => {
                 line = (info.entries.first()).map(|entry| {
