@@ -93,7 +93,6 @@ impl FoundSteps {
         self.is_over = true;
         if let Some((thread, stop)) = self.look.take() {
             stop.store(true, Ordering::Relaxed);
-            // Its temporary folder goes with it.
             let _ = thread.join();
         }
     }
@@ -108,11 +107,10 @@ impl Drop for FoundSteps {
 /// The clear step of what was recorded so far, if there is one.
 fn find(folder: &Path, count_for: Duration, stop: &AtomicBool) -> io::Result<Option<ClearStep>> {
     let log = File::open(folder.join(disk::RAW_LOG_FILE))?;
-    let tables = tempfile::tempdir()?;
     let mut symbols = Symbolizer::new(Options { debuginfod: false, ..Options::default() });
     symbols.add_copies(&folder.join(disk::FILES_FOLDER));
-    let read = stepscope_assemble::finish_in(tables.path(), BufReader::new(log), &mut symbols);
-    let capture = read.map_err(io::Error::other)?;
+    // In memory: a recorder that is killed leaves no files behind.
+    let capture = stepscope_assemble::finish(BufReader::new(log), &mut symbols).map_err(io::Error::other)?;
     let owned = Ownership::default().compile().map_err(io::Error::other)?;
     let count = |sites: &[CallSite], enough: &dyn Fn(&[usize]) -> bool| -> io::Result<CallCounts> {
         match stop.load(Ordering::Relaxed) {
