@@ -6,7 +6,6 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { Page } from "playwright-core";
 import { browserTest } from "./browser.ts";
 import { PROGRAM, lackingProgram, view } from "./served.ts";
 
@@ -63,23 +62,10 @@ if (reason) {
         // The page was opened before the first row, and knows the program, units and states all the same.
         await page.waitForFunction(() => /[\d.]+ (µs|ms|s), [\d,]+ frames/.test(document.querySelector("#pane")?.textContent ?? ""), undefined, { timeout: 60_000 });
         assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Live: ground");
-        // Others look as well: one stays, one goes away at once.
-        const [other, gone] = [await page.context().newPage(), await page.context().newPage()];
-        await gone.goto(served.address, { waitUntil: "commit" });
-        await other.goto(`${served.address}#explore`);
-        await gone.close();
-        await other.locator(".lanes-picture canvas").first().waitFor({ timeout: 60_000 });
-        const steps = async (of: Page) => Number(/^[\d,]+/.exec((await of.locator(".step-figures").textContent()) ?? "")?.[0].replaceAll(",", ""));
-        const [seen, before] = [await steps(other), await steps(page)];
-        await page.waitForTimeout(1500);
-        assert.ok((await steps(other)) > seen && (await steps(page)) > before, "both pages go on");
-        await other.getByRole("group", { name: "Live recording" }).getByText("1 mark").waitFor();
         process.kill(childOf(served.pid, "ground"), "SIGINT");
         const finished = bar.getByRole("button", { name: "Show the capture" });
         await finished.waitFor({ timeout: 60_000 });
         assert.match((await bar.getByRole("status").first().textContent()) ?? "", /^Ended/);
-        await other.getByRole("button", { name: "Show the capture" }).waitFor({ timeout: 60_000 });
-        await other.close();
         await finished.click();
         await bar.waitFor({ state: "detached" });
         await page.locator(".strip canvas").first().waitFor({ timeout: 30_000 });
