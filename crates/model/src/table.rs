@@ -83,6 +83,14 @@ impl Table {
     pub fn get(&self, row: usize, column: &str) -> Option<&Value> {
         self.rows.get(row)?.get(self.column(column)?)
     }
+
+    /// The text at a row and a named column. `None` if there is no such row or column, or the value is no text.
+    pub fn text(&self, row: usize, column: &str) -> Option<&str> {
+        match self.get(row, column)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// Columns that fill themselves from rows of type `R`: each has its name, unit, doc and the closure that reads its value.

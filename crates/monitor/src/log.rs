@@ -201,8 +201,7 @@ impl Log {
             notes: sampler.notes(),
             dimensions: [(Dimension::Resources, status)].into(),
             machine: Some(((*self.start).clone(), read_machine())),
-            found_step: None,
-            counted: Vec::new(),
+            ..RecordingEnd::default()
         })));
         self.flush()
     }

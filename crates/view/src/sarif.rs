@@ -97,10 +97,7 @@ fn escaped(path: &str) -> String {
 }
 
 fn text(table: &Table, row: usize, column: &str) -> String {
-    match table.get(row, column) {
-        Some(Value::Text(text)) => text.clone(),
-        _ => String::new(),
-    }
+    table.text(row, column).unwrap_or_default().to_owned()
 }
 
 fn number(table: &Table, row: usize, column: &str) -> Option<f64> {

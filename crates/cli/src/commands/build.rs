@@ -13,7 +13,6 @@ use stepscope_model::{Capture, CaptureInfo, Table, Value, disk};
 use stepscope_record::launch::{Exit, Grace, Input, Launch};
 use stepscope_record::process_log::{ProcessLog, Timed, Timing};
 use stepscope_record::{build_times, clock};
-use stepscope_symbolize::Symbolizer;
 
 use crate::failure::Failure;
 use crate::{interrupt, progress};
@@ -57,10 +56,10 @@ impl Build {
         let info =
             CaptureInfo { command: self.command.clone(), working_directory: directory, ..CaptureInfo::default() };
         let interrupted = interrupt::flag();
-        let temporary = folder_of_times()?;
+        let temporary = (self.with_timing && self.keep_times.is_none()).then(folder_of_times).transpose()?;
         let kept = self.keep_times.as_deref().map(new_folder).transpose()?;
-        let times = kept.unwrap_or_else(|| temporary.path().to_owned());
-        let timing = self.with_timing.then(|| Timing { folder: times, cmake: cmake_with_profiles() });
+        let times = kept.or_else(|| temporary.as_ref().map(|folder| folder.path().to_owned()));
+        let timing = times.map(|folder| Timing { folder, cmake: cmake_with_profiles() });
         let log = ProcessLog::start(&folder, &prepared, info, timing)?;
         let mut program = prepared.start()?;
         let exit = loop {
@@ -99,8 +98,7 @@ fn new_folder(folder: &Path) -> Result<PathBuf, Failure> {
 
 /// The `cmake` of the path, if it is 3.18 or later.
 fn cmake_with_profiles() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let found = std::env::split_paths(&path).map(|folder| folder.join("cmake")).find(|path| path.is_file())?;
+    let found = Launch::new(["cmake"]).program().ok()?;
     let version = Command::new(&found).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&version.stdout).into_owned();
     let mut numbers = text.split_whitespace().nth(2)?.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
@@ -110,12 +108,10 @@ fn cmake_with_profiles() -> Option<PathBuf> {
 
 /// Makes the capture of the log, with the times of compilers.
 fn finish(folder: &Path, timed: &[Timed]) -> Result<Capture, Failure> {
-    let _held = disk::hold_log(folder).map_err(|error| Failure::Failed(error.to_string()))?;
-    let mut symbolizer = Symbolizer::default();
-    let mut capture = stepscope_record::finish(folder, &mut symbolizer)?;
-    let jobs = build::jobs_of_processes(&capture);
-    progress::of_step("adding times of compilers", || build_times::add(&mut capture, &jobs, timed));
-    super::write_capture(capture, folder)
+    super::finish_recording_with(folder, |capture| {
+        let jobs = build::jobs_of_processes(capture);
+        progress::of_step("adding times of compilers", || build_times::add(capture, &jobs, timed));
+    })
 }
 
 /// Findings that are printed after a build.
@@ -129,7 +125,7 @@ fn summarise(capture: &Capture, exit: Option<&Exit>, folder: &Path, is_timed: bo
     eprintln!();
     for row in 0..findings.rows.len().min(MOST_FINDINGS) {
         eprintln!("{}. {}", row + 1, finding(&findings, row));
-        eprintln!("   to do: {}", text(&findings, row, "advice"));
+        eprintln!("   to do: {}", findings.text(row, "advice").unwrap_or_default());
     }
     if findings.rows.is_empty() {
         eprintln!("No known kind of defect was found in this build.");
@@ -164,15 +160,8 @@ fn finding(findings: &Table, row: usize) -> String {
     let gain = weight(number("gain") as u64, "ns");
     format!(
         "{}. Gain: up to {gain} ({:.0} %, {}).",
-        text(findings, row, "finding"),
+        findings.text(row, "finding").unwrap_or_default(),
         number("gain_share"),
-        text(findings, row, "how")
+        findings.text(row, "how").unwrap_or_default()
     )
-}
-
-fn text(findings: &Table, row: usize, column: &str) -> String {
-    match findings.get(row, column) {
-        Some(Value::Text(text)) => text.clone(),
-        _ => String::new(),
-    }
 }

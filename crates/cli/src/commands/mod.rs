@@ -190,9 +190,16 @@ fn refuse_to_replace(folder: &Path, force: bool) -> Result<(), Failure> {
 /// Symbolizes the raw log in `folder`, writes the capture beside it and removes the log.
 #[cfg(feature = "record")]
 fn finish_recording(folder: &Path) -> Result<Capture, Failure> {
+    finish_recording_with(folder, |_| ())
+}
+
+/// As [`finish_recording`], with what `complete` adds to the capture.
+#[cfg(feature = "record")]
+fn finish_recording_with(folder: &Path, complete: impl FnOnce(&mut Capture)) -> Result<Capture, Failure> {
     let _held = disk::hold_log(folder).map_err(|error| Failure::Failed(error.to_string()))?;
     let mut symbolizer = Symbolizer::default();
-    let capture = progress::of_step("naming functions", || stepscope_record::finish(folder, &mut symbolizer))?;
+    let mut capture = progress::of_step("naming functions", || stepscope_record::finish(folder, &mut symbolizer))?;
+    complete(&mut capture);
     write_capture(capture, folder)
 }
 

@@ -24,7 +24,7 @@ use stepscope_record::session::{Progress, Recording};
 use stepscope_symbolize::{Options, Symbolizer};
 
 use super::ProgramEvent;
-use crate::step::suggestion::{ClearStep, Suggestion};
+use crate::step::suggestion::Suggestion;
 
 /// When the program is looked at, since the start of the recording. It may load first, or have long steps.
 const LOOKS_S: [u64; 5] = [1, 3, 8, 20, 45];
@@ -33,14 +33,14 @@ const FIRST_COUNT: Duration = Duration::from_millis(500);
 /// Fewer samples give no candidates.
 const LEAST_SAMPLES: u64 = 200;
 /// The most that observing the steps may cost, as a share of the time.
-pub const MOST_COST: f64 = 0.02;
+const MOST_COST: f64 = 0.02;
 
 /// The search for a step function.
 #[derive(Debug)]
 pub(super) struct FoundSteps {
     folder: PathBuf,
     looks: usize,
-    look: Option<(JoinHandle<Option<ClearStep>>, Arc<AtomicBool>)>,
+    look: Option<(JoinHandle<Option<StepPoint>>, Arc<AtomicBool>)>,
     is_over: bool,
 }
 
@@ -66,7 +66,10 @@ impl FoundSteps {
         match self.look.take().and_then(|(thread, _)| thread.join().ok().flatten()) {
             Some(step) => {
                 self.is_over = true;
-                observe(step, recording, listener);
+                // A refusal leaves the recording as it is: nobody asked for steps.
+                if recording.observe_found_steps(step.clone()).is_ok() {
+                    listener(ProgramEvent::StepsFound(&step));
+                }
             }
             None => self.start_next(progress),
         }
@@ -105,7 +108,7 @@ impl Drop for FoundSteps {
 }
 
 /// The clear step of what was recorded so far, if there is one.
-fn find(folder: &Path, count_for: Duration, stop: &AtomicBool) -> io::Result<Option<ClearStep>> {
+fn find(folder: &Path, count_for: Duration, stop: &AtomicBool) -> io::Result<Option<StepPoint>> {
     let log = File::open(folder.join(disk::RAW_LOG_FILE))?;
     let mut symbols = Symbolizer::new(Options { debuginfod: false, ..Options::default() });
     symbols.add_copies(&folder.join(disk::FILES_FOLDER));
@@ -119,13 +122,4 @@ fn find(folder: &Path, count_for: Duration, stop: &AtomicBool) -> io::Result<Opt
         }
     };
     Ok(Suggestion::of(&capture, &owned, count).clear_step(MOST_COST))
-}
-
-fn observe(step: ClearStep, recording: &Recording, listener: &mut dyn FnMut(ProgramEvent<'_>)) {
-    let ClearStep { function, module, offset } = step;
-    let point = StepPoint { function, module, offset, time: None };
-    // A refusal leaves the recording as it is: nobody asked for steps.
-    if recording.observe_found_steps(point.clone()).is_ok() {
-        listener(ProgramEvent::StepsFound(&point));
-    }
 }

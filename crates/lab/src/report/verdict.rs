@@ -105,10 +105,7 @@ fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'
 }
 
 fn text(table: &Table, row: usize, column: &str) -> Option<String> {
-    match table.get(row, column) {
-        Some(Value::Text(text)) if !text.is_empty() => Some(text.clone()),
-        _ => None,
-    }
+    table.text(row, column).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 fn value(table: &Table, row: usize, column: &str) -> Value {

@@ -46,17 +46,6 @@ pub struct Suggestion {
     refused: Option<String>,
 }
 
-/// A function that is clearly a step, and cheap to observe.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ClearStep {
-    /// Its name.
-    pub function: String,
-    /// The file that holds it.
-    pub module: PathBuf,
-    /// File offset of its first instruction.
-    pub offset: u64,
-}
-
 /// A function on many stacks.
 #[derive(Debug, Clone)]
 struct Row {
@@ -148,14 +137,15 @@ impl Suggestion {
 
     /// The best step function, if it has most of its thread's time, is called at a steady rate, and can be observed for at most
     /// this share of the time. Of functions that one loop calls once per iteration, one that is cheap to observe will do.
-    pub fn clear_step(&self, most_cost: f64) -> Option<ClearStep> {
+    pub fn clear_step(&self, most_cost: f64) -> Option<StepPoint> {
         const LEAST_SHARE: f64 = 0.5;
         const LEAST_REGULARITY: f64 = 0.5;
         let best = self.rows.first()?.likely()?;
         let is_clear = |likely: &StepCandidate| likely.share >= LEAST_SHARE && likely.regularity >= LEAST_REGULARITY;
         let mut clear = self.rows.iter().filter_map(|row| {
             let likely = row.likely().filter(|likely| is_clear(likely) && likely.has_rate_of(best))?;
-            let step = ClearStep { function: row.function.clone(), module: row.module.clone(), offset: row.offset? };
+            let (function, module, offset) = (row.function.clone(), row.module.clone(), row.offset?);
+            let step = StepPoint { function, module, offset, time: None };
             (likely.rate * entry_cost_s(&step.module, step.offset) <= most_cost).then_some(step)
         });
         clear.next()

@@ -371,10 +371,9 @@ impl Follower {
             end_ns: Some(clock::now_ns()),
             cost: Some(RecordingCost { cpu_ns, log_bytes, ..RecordingCost::default() }),
             notes: note.into_iter().collect(),
-            found_step: None,
             dimensions: [(Dimension::Resources, DimensionStatus::Recorded)].into(),
             machine: Some((self.start, read_machine())),
-            counted: Vec::new(),
+            ..RecordingEnd::default()
         })));
         self.writer.flush();
     }

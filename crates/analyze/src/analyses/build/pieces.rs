@@ -177,6 +177,11 @@ fn own_headers(capture: &Capture, kinds: &[Option<CompilerWork>]) -> Vec<bool> {
     capture.frames.iter().zip(kinds).map(is_own).collect()
 }
 
+/// What units pay for doing the same work again: all of its cost but once.
+pub(crate) fn again_ns(cost_ns: u64, units: usize) -> f64 {
+    cost_ns as f64 * (units.saturating_sub(1)) as f64 / units.max(1) as f64
+}
+
 /// Whether a file is below the folder of the build, or below no folder of installed software.
 pub(crate) fn is_of_project(capture: &Capture, path: &str) -> bool {
     const INSTALLED: [&str; 5] = ["/usr/", "/opt/", "/lib/", "/nix/", "/snap/"];

@@ -202,18 +202,23 @@ fn a_library_that_only_loading_enters_in_one_piece_is_found() {
     assert_eq!(rows, ["unused-initialisation | sim::Start | loading | world"]);
 }
 
+/// A loop of 100 steps of 10 ms on `main`, and a thread `helper` beside it.
+fn beside_steps(samples: &str) -> Drawing {
+    Drawing::new()
+        .window(0..1_000_000_000)
+        .process(1, "sim")
+        .lived("main", 0..1_000_000_000, None)
+        .lived("helper", 0..1_000_000_000, None)
+        .steps("main", 0, 10_000_000, 100, 1)
+        .folded(Event::sampled("cpu-clock", "ns"), samples)
+}
+
 #[test]
 fn a_thread_that_polls_is_found_and_one_that_works_periodically_is_not() {
     // A wait each 10 ms for one second, and the time that the thread runs between them.
     let waking = |run_ns: u64, runs: &str| {
         let samples = format!("@500 main;sim::Step 9000\n@600 helper;{runs} 1000");
-        let mut drawing = Drawing::new()
-            .window(0..1_000_000_000)
-            .process(1, "sim")
-            .lived("main", 0..1_000_000_000, None)
-            .lived("helper", 0..1_000_000_000, None)
-            .steps("main", 0, 10_000_000, 100, 1)
-            .folded(Event::sampled("cpu-clock", "ns"), &samples);
+        let mut drawing = beside_steps(&samples);
         for start in (0..100).map(|number| number * 10_000_000) {
             drawing =
                 drawing.blocked_then_runnable("helper", start + run_ns..start + 10_000_000, 0, "sim::Look;nanosleep");
@@ -231,13 +236,7 @@ fn a_thread_that_polls_is_found_and_one_that_works_periodically_is_not() {
 fn aggregated_waits_do_not_say_that_a_thread_polls() {
     let waking = |stack: &str, aggregated: bool| {
         let samples = format!("@500 main;sim::Step 9000\n@600 helper;{} 1000", stack.split(';').next().unwrap());
-        let mut drawing = Drawing::new()
-            .window(0..1_000_000_000)
-            .process(1, "sim")
-            .lived("main", 0..1_000_000_000, None)
-            .lived("helper", 0..1_000_000_000, None)
-            .steps("main", 0, 10_000_000, 100, 1)
-            .folded(Event::sampled("cpu-clock", "ns"), &samples);
+        let mut drawing = beside_steps(&samples);
         for start in (0..100).map(|number| number * 10_000_000) {
             let [from, until] = [5_000, 10_000_000].map(|at| start + at);
             drawing = drawing.blocked_then_runnable("helper", from..until, 0, stack);

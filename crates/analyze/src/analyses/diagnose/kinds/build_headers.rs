@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use stepscope_model::NoteValue;
 
 use crate::analyses::build::jobs::Build;
-use crate::analyses::build::pieces::{Piece, Pieces, is_of_project};
+use crate::analyses::build::pieces::{Piece, Pieces, again_ns, is_of_project};
 use crate::analyses::build::shown;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
@@ -48,11 +48,6 @@ fn found(seen: &Seen<'_, '_>, headers: &Pieces, piece: &Piece, title: String, ga
     let gain = Some(Gain::of_build_cpu(gain_ns, headers.whole_ns as f64));
     let found = Found { without, gain, ..Found::of_program(title, None) };
     found.about(Some(function)).sure(confidence(seen))
-}
-
-/// What parsing a header again costs: all of it but once.
-fn again_ns(cost_ns: u64, units: usize) -> f64 {
-    cost_ns as f64 * (units.saturating_sub(1)) as f64 / units.max(1) as f64
 }
 
 pub(super) struct HeaderPulledIn;

@@ -6,7 +6,7 @@
 use stepscope_model::NoteValue;
 use stepscope_model::compiler_work::CompilerWork;
 
-use crate::analyses::build::pieces::{Piece, Pieces};
+use crate::analyses::build::pieces::{Piece, Pieces, again_ns};
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns};
 use crate::analyses::diagnose::gain::Gain;
@@ -22,7 +22,7 @@ const LEAST: f64 = 2.0;
 const MOST: usize = 2;
 
 fn find(seen: &Seen<'_, '_>, pieces: &Pieces, title: impl Fn(&Piece, &str) -> String) -> Vec<Found> {
-    let again = |piece: &Piece| piece.cost_ns as f64 * (piece.units.len() - 1) as f64 / piece.units.len() as f64;
+    let again = |piece: &Piece| again_ns(piece.cost_ns, piece.units.len());
     let least = pieces.whole_ns as f64 * LEAST / 100.0;
     let is_shared = |piece: &&Piece| piece.units.len() >= FEWEST && piece.intervals.0 > 0 && again(piece) >= least;
     let one = |piece: &Piece| {

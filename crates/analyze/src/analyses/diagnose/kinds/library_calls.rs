@@ -26,8 +26,9 @@ pub(super) struct LibraryCalls {
     least: f64,
     /// Least time per step in ns: a clock that is read once a step is no defect, however short the step.
     least_ns: f64,
-    /// Whether it is of this kind with this share of the CPU time in percent, which is this part of the caller's time.
-    applies: fn(f64, f64) -> bool,
+    /// Whether it is of this kind with this share of the CPU time in percent, which is this part of the caller's time; `None` where
+    /// that does not matter.
+    applies: Option<fn(f64, f64) -> bool>,
     /// Beginnings of the functions' names.
     functions: &'static [&'static str],
     /// Functions of CPython that do the same.
@@ -44,7 +45,7 @@ pub(super) static SORT: LibraryCalls = LibraryCalls {
     confirm: "Count what changes its place from step to step.",
     least: 5.0,
     least_ns: 0.0,
-    applies: |_, _| true,
+    applies: None,
     functions: &[
         "std::sort",
         "std::stable_sort",
@@ -79,7 +80,7 @@ pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
     confirm: "Count them: `perf trace` or a breakpoint on `__cxa_throw`.",
     least: 3.0,
     least_ns: 0.0,
-    applies: |_, _| true,
+    applies: None,
     functions: &[
         "__cxa_throw",
         "__cxa_rethrow",
@@ -102,7 +103,7 @@ pub(super) static CASTS: LibraryCalls = LibraryCalls {
     confirm: "Count the casts of one step: `diagnose --deepen` counts the calls of the function.",
     least: 5.0,
     least_ns: 0.0,
-    applies: |_, _| true,
+    applies: None,
     functions: &["__dynamic_cast"],
     of_python: &[],
     effects: &["text-compared-each-step"],
@@ -136,7 +137,7 @@ pub(super) static CLOCKS: LibraryCalls = LibraryCalls {
     confirm: "Count the reads: `diagnose --deepen` counts the calls of the function.",
     least: 5.0,
     least_ns: 2_000.0,
-    applies: |share, part| !awaits_time(share, part),
+    applies: Some(|share, part| !awaits_time(share, part)),
     functions: CLOCK_FUNCTIONS,
     of_python: &[],
     effects: &[],
@@ -152,7 +153,7 @@ pub(super) static TIME_AWAITED: LibraryCalls = LibraryCalls {
     confirm: "See its source: a loop around a clock. Without it, the step takes its work alone.",
     least: 30.0,
     least_ns: 2_000.0,
-    applies: awaits_time,
+    applies: Some(awaits_time),
     functions: CLOCK_FUNCTIONS,
     of_python: &[],
     effects: &[],
@@ -167,7 +168,7 @@ pub(super) static PATTERNS: LibraryCalls = LibraryCalls {
     confirm: "Count the compilations of one step: `diagnose --deepen` counts the calls of the function.",
     least: 3.0,
     least_ns: 0.0,
-    applies: |_, _| true,
+    applies: None,
     functions: &[
         "std::__detail::_Compiler",
         "std::__detail::_Scanner",
@@ -200,7 +201,7 @@ pub(super) static GENERATORS: LibraryCalls = LibraryCalls {
     confirm: "Count the seeds of one step: `diagnose --deepen` counts the calls of the function.",
     least: 5.0,
     least_ns: 0.0,
-    applies: |_, _| true,
+    applies: None,
     functions: &[
         "std::mersenne_twister_engine::seed",
         "std::mersenne_twister_engine::mersenne_twister_engine",
@@ -228,7 +229,7 @@ pub(super) static PARSERS: LibraryCalls = LibraryCalls {
     confirm: "Count the texts and how many differ: the same text again and again confirms it.",
     least: 5.0,
     least_ns: 0.0,
-    applies: |_, _| true,
+    applies: None,
     functions: &[
         "tinyxml2::XMLDocument::Parse",
         "tinyxml2::XMLDocument::LoadFile",
@@ -301,9 +302,11 @@ impl Kind for LibraryCalls {
             seen.share(*amount) >= self.least && steps.is_none_or(is_long)
         });
         let of_kind = large.filter(|(caller, amount)| {
-            let under = seen.under(*caller);
-            let all = seen.sum(|stack| under[stack.index()]);
-            (self.applies)(seen.share(*amount), amount.weight as f64 / all.weight.max(1) as f64)
+            self.applies.is_none_or(|applies| {
+                let under = seen.under(*caller);
+                let all = seen.sum(|stack| under[stack.index()]);
+                applies(seen.share(*amount), amount.weight as f64 / all.weight.max(1) as f64)
+            })
         });
         let is_at = |caller: FunctionId| {
             let callers = &callers;
