@@ -34,7 +34,7 @@ fn add_missing(table: &mut Table, pieces: &Pieces) {
             Limit,
             "{} of {} have no times of their compiler.",
             NoteValue::number(pieces.without as u64),
-            NoteValue::plural(pieces.without + pieces.units, "unit"),
+            NoteValue::plural(pieces.compiled(), "unit"),
         ));
     }
 }
@@ -84,7 +84,7 @@ pub fn headers(selection: &Selection<'_>) -> Table {
             NoteValue::ns(first.cost_ns),
             NoteValue::ns(whole_ns),
             NoteValue::number(first.units.len() as u64),
-            NoteValue::plural(pieces.units, "unit"),
+            NoteValue::plural(pieces.compiled(), "unit"),
         ));
     }
     let estimates = selection.capture().info.notes.iter().filter(|note| note.starts_with("GCC does not time"));

@@ -151,6 +151,11 @@ impl Pieces {
         Self { all, whole_ns, without: compiled.saturating_sub(units.len()), units: units.len() }
     }
 
+    /// Units that were compiled. Those without times may be too small for the compiler's clock.
+    pub fn compiled(&self) -> usize {
+        self.units + self.without
+    }
+
     /// Headers, by their paths.
     pub fn headers(selection: &Selection<'_>) -> Self {
         Self::of(selection, CompilerWork::Header, |frame| frame.function.clone())

@@ -90,7 +90,7 @@ impl Kind for HeaderPulledIn {
                 short(&header),
                 ns(cost as f64),
                 ns(headers.whole_ns as f64),
-                NoteValue::plural(headers.units, "unit"),
+                NoteValue::plural(headers.compiled(), "unit"),
             );
             let text = format!(
                 "A unit parses it for {} on average. Through `{above}` it costs {}; in all {}.",
@@ -148,7 +148,7 @@ impl Kind for Precompile {
             let (cost_ns, units) = piece.as_entry();
             let title = format!(
                 "{units} of {} parse `{}` again and again: {} of {} of CPU time",
-                NoteValue::plural(headers.units, "unit"),
+                NoteValue::plural(headers.compiled(), "unit"),
                 short(&shown(seen.selection, &piece.name)),
                 ns(cost_ns as f64),
                 ns(headers.whole_ns as f64),
@@ -220,7 +220,7 @@ impl Kind for ConfiguredHeader {
             let title = format!(
                 "`{header}` from `configure_file` is in {} of {} that were compiled again: {} of {} of CPU time",
                 again.len(),
-                NoteValue::plural(headers.units, "unit"),
+                NoteValue::plural(headers.compiled(), "unit"),
                 ns(cost as f64),
                 ns(headers.whole_ns as f64)
             );

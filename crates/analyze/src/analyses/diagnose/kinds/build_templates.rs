@@ -61,7 +61,7 @@ impl Kind for Templates {
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let pieces = Pieces::templates(seen.selection);
         find(seen, &pieces, |piece, cost| {
-            let (units, all) = (piece.units.len(), NoteValue::plural(pieces.units, "unit"));
+            let (units, all) = (piece.units.len(), NoteValue::plural(pieces.compiled(), "unit"));
             format!("{units} of {all} instantiate `{}`: {cost}", piece.name)
         })
     }
