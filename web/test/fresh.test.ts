@@ -78,7 +78,7 @@ freshTest("the source has the cost of each line, and beside it the instructions 
   await page.getByRole("button", { name: "Instructions" }).click();
   await page.waitForFunction(() => location.hash.includes("instructions"));
   const beside = page.locator(".beside-source");
-  await beside.locator("td.code, .empty").first().waitFor();
+  await beside.locator("td.code").or(beside.locator(".empty").filter({ hasNotText: "Reading instructions" })).first().waitFor({ timeout: 30_000 });
   const why = await beside.locator(".empty").allTextContents();
   if (why.some((text) => /objdump|build-id/.test(text))) return console.log(`skipped: instructions: ${why}`);
   // An instruction of the heaviest line has a cost.
