@@ -342,7 +342,6 @@ impl<W: Target> Assembler<W> {
         self.forget_ended();
         let earlier = std::mem::take(&mut self.interner);
         self.system_calls.forget_numbers();
-        self.places = PlaceStacks::default();
         (self.process_count, self.thread_count) = (0, 0);
         for event in &self.events {
             next.take(Entry::Event(event.clone()));
@@ -368,6 +367,12 @@ impl<W: Target> Assembler<W> {
             thread.timeline = thread.timeline.continued(time_ns);
             let process = self.processes[&thread.pid].id;
             next.take(Entry::Thread { tid, process, start_ns: Some(time_ns), name: thread.name.clone() });
+        }
+        let mut carry = self.interner.carry(&earlier);
+        self.places.carry(|tid| self.threads.contains_key(&tid), &mut carry, next);
+        for tid in sorted_keys(&self.threads) {
+            let thread = self.threads.get_mut(&tid).expect("its key was just read");
+            thread.timeline.carry_stack(|stack| carry.stack(stack, next));
         }
     }
 

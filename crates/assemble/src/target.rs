@@ -5,7 +5,8 @@ use crate::unwind_tables::UnwindTables;
 
 /// The recorded processes: live ones on this machine, or only the files that a recording names.
 pub trait Target {
-    /// Unwind tables of a module that `pid` has mapped. The assembler asks once for each module.
+    /// Unwind tables of a module that `pid` has mapped. The assembler asks again for another process if there are
+    /// none.
     fn unwind_tables(&mut self, module: &Module, pid: u32) -> Option<UnwindTables>;
 
     /// A process mapped a file that describes the code that it generates.

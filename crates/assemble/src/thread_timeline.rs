@@ -302,17 +302,24 @@ impl ThreadTimeline {
         }
     }
 
-    /// The same state from `time_ns` on, with nothing counted yet: the timeline of this thread in the next capture. Stacks
-    /// and wakers belong to the old capture and are dropped.
+    /// The same state from `time_ns` on, with nothing counted yet: the timeline of this thread in the next capture. Wakers belong to
+    /// the old capture and are dropped. So does the stack of an open wait, until it is [carried over](Self::carry_stack).
     pub fn continued(&self, time_ns: u64) -> Self {
         let state = match self.state {
             State::Off(wait) => {
                 let wake_up = wait.wake_up.map(|_| WakeUp { time_ns, waker: None, stack: None });
-                State::Off(OpenWait { stack: None, wake_up, ..wait })
+                State::Off(OpenWait { wake_up, ..wait })
             }
             state => state,
         };
         Self { summed: self.summed, ..Self::new(time_ns, state) }
+    }
+
+    /// Replaces the stack of an open wait by the same stack of the next capture.
+    pub fn carry_stack(&mut self, carried: impl FnOnce(StackRef) -> Option<StackRef>) {
+        if let State::Off(wait) = &mut self.state {
+            wait.stack = wait.stack.and_then(carried);
+        }
     }
 
     fn run_until(&mut self, time_ns: u64) {

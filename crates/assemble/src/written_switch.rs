@@ -36,7 +36,7 @@ const HEAD_WORDS: usize = 7;
 pub(crate) struct Place(pub u64);
 
 impl Place {
-    fn of(word: u64) -> Option<Self> {
+    pub(crate) fn of(word: u64) -> Option<Self> {
         (word > PREEMPTED).then_some(Self(word))
     }
 

@@ -68,10 +68,13 @@ struct KeptFile {
 impl KeptFiles {
     /// Keeps a file that a process mapped as `path`.
     pub fn keep(&mut self, path: &str, file: &File) {
+        let path = PathBuf::from(without_suffix(path));
+        let is_known = |kept: &KeptFile| kept.path == path && are_same(&kept.file.metadata(), &file.metadata());
         if self.files.len() < MOST_FILES
+            && !self.files.iter().any(is_known)
             && let Ok(file) = file.try_clone()
         {
-            self.files.push(KeptFile { path: PathBuf::from(without_suffix(path)), file });
+            self.files.push(KeptFile { path, file });
         }
     }
 
@@ -134,11 +137,12 @@ pub(crate) fn without_suffix(path: &str) -> &str {
 }
 
 fn leads_to(path: &Path, file: &File) -> bool {
-    let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
-    match (fs::metadata(path), file.metadata()) {
-        (Ok(found), Ok(kept)) => identity(found) == identity(kept),
-        _ => false,
-    }
+    are_same(&fs::metadata(path), &file.metadata())
+}
+
+fn are_same(one: &io::Result<Metadata>, other: &io::Result<Metadata>) -> bool {
+    let identity = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+    matches!((one, other), (Ok(one), Ok(other)) if identity(one) == identity(other))
 }
 
 /// Copies a file to where its path leads below a root of the capture. Files of one path have different roots.

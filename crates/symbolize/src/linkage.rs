@@ -44,6 +44,9 @@ impl<'data> Linkage<'data> {
             Architecture::Aarch64 => &[(16, 0), (24, 32)],
             _ => return None,
         };
+        if resolves(self.architecture, code).is_some_and(|length| at < length) {
+            return Some(RESOLVER);
+        }
         sizes.iter().find_map(|&(size, head)| {
             let stub = at.checked_sub(head)? / size * size + head;
             let slot = self.slot_of(start + stub as u64, code.get(stub..)?.get(..size)?)?;
@@ -71,6 +74,22 @@ fn slots<'data>(elf: &object::File<'data>) -> FxHashMap<u64, &'data str> {
         .collect()
 }
 
+/// Where the head of the stubs jumps: the dynamic linker finds a function there at its first call.
+const RESOLVER: &str = "_dl_runtime_resolve";
+
+/// The length of the head of a section of stubs, if it has one.
+fn resolves(architecture: Architecture, code: &[u8]) -> Option<usize> {
+    match architecture {
+        // `push link_map(%rip)`
+        Architecture::X86_64 => code.starts_with(b"\xff\x35").then_some(16),
+        // `[bti c] stp x16, x30, [sp, #-16]!`
+        _ => {
+            let code = code.strip_prefix(&0xd503_245f_u32.to_le_bytes()).unwrap_or(code);
+            code.starts_with(&0xa9bf_7bf0_u32.to_le_bytes()).then_some(32)
+        }
+    }
+}
+
 /// `[endbr64] [bnd] jmp *slot(%rip)`
 fn slot_of_x86_64(address: u64, stub: &[u8]) -> Option<u64> {
     let code = stub.strip_prefix(b"\xf3\x0f\x1e\xfa").unwrap_or(stub);
@@ -96,6 +115,18 @@ fn slot_of_aarch64(address: u64, stub: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_head_of_the_stubs_jumps_to_the_dynamic_linker() {
+        // From a Debian /usr/bin: `push 0x2fe2(%rip); jmp *0x2fe4(%rip); nopl 0(%rax)`.
+        let head = b"\xff\x35\xe2\x2f\x00\x00\xff\x25\xe4\x2f\x00\x00\x0f\x1f\x40\x00";
+        let stub = b"\xff\x25\xe2\x2f\x00\x00\x68\x00\x00\x00\x00\xe9\xe0\xff\xff\xff";
+        let code = [&head[..], stub].concat();
+        let slots = FxHashMap::from_iter([(0x4018, "fork")]);
+        let linkage = Linkage { stubs: vec![(0x1020, &code)], slots, architecture: Architecture::X86_64 };
+        let targets = [0x1020, 0x102f, 0x1030, 0x103b, 0x1040].map(|address| linkage.target_of(address));
+        assert_eq!(targets, [Some(RESOLVER), Some(RESOLVER), Some("fork"), Some("fork"), None]);
+    }
 
     #[test]
     fn slots_are_decoded_from_stub_code() {

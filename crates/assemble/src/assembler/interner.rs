@@ -20,10 +20,17 @@ pub(super) struct Interner {
     whole_stacks: WholeStacks,
 }
 
-/// A module of the log, with its unwind tables once the target was asked for them.
+/// A module of the log, with its unwind tables once the target had them.
 struct KnownModule {
     module: Module,
-    tables: Option<Option<UnwindTables>>,
+    tables: Option<UnwindTables>,
+    /// For which process the target was asked last, and how often.
+    asked: (u32, u32),
+}
+
+impl KnownModule {
+    /// A process that has ended no longer leads to its files. Other processes may have mapped the same file.
+    const MOST_ASKED: u32 = 20;
 }
 
 /// A frame of a stack, and the stack that ends in it.
@@ -60,7 +67,7 @@ impl Interner {
             return known;
         }
         let id = ModuleRef(self.modules.len() as u32);
-        self.modules.push(KnownModule { module: module.clone(), tables: None });
+        self.modules.push(KnownModule { module: module.clone(), tables: None, asked: (0, 0) });
         self.refs.insert(module.clone(), id);
         sink.take(Entry::Module(module));
         id
@@ -73,8 +80,24 @@ impl Interner {
         let id = self.module(known.module.clone(), sink);
         if id.0 as usize == next {
             self.modules[next].tables.clone_from(&known.tables);
+            self.modules[next].asked = known.asked;
         }
         id
+    }
+
+    /// Interns stacks of an earlier log again.
+    pub fn carry<'a>(&'a mut self, earlier: &'a Self) -> Carry<'a> {
+        let mut frames: Vec<_> = earlier.frames.iter().map(|(&key, &frame)| (frame, key)).collect();
+        frames.sort_unstable_by_key(|&(frame, _)| frame.0);
+        let mut stacks: Vec<_> = earlier.stacks.iter().map(|(&key, &stack)| (stack, key)).collect();
+        stacks.sort_unstable_by_key(|&(stack, _)| stack.0);
+        Carry {
+            interner: self,
+            earlier,
+            frames: frames.into_iter().map(|(_, key)| key).collect(),
+            stacks: stacks.into_iter().map(|(_, key)| key).collect(),
+            known: FxHashMap::default(),
+        }
     }
 
     /// The jitdumps of these processes.
@@ -87,10 +110,14 @@ impl Interner {
         &self.modules[module.0 as usize].module.path
     }
 
-    /// The unwind tables of a module. The target is asked the first time.
+    /// The unwind tables of a module. The target is asked until it has them, at most once in a row for each process.
     pub fn tables(&mut self, module: ModuleRef, pid: u32, target: &mut impl Target) -> Option<&UnwindTables> {
-        let KnownModule { module, tables } = &mut self.modules[module.0 as usize];
-        tables.get_or_insert_with(|| target.unwind_tables(module, pid)).as_ref()
+        let KnownModule { module, tables, asked: (last, times) } = &mut self.modules[module.0 as usize];
+        if tables.is_none() && *last != pid && *times < KnownModule::MOST_ASKED {
+            (*last, *times) = (pid, *times + 1);
+            *tables = target.unwind_tables(module, pid);
+        }
+        tables.as_ref()
     }
 
     pub fn frame(&mut self, module: Option<ModuleRef>, offset: u64, sink: &mut impl Sink) -> FrameRef {
@@ -145,5 +172,119 @@ impl Interner {
         let stack = self.last_stack.last()?.stack;
         self.whole_stacks.insert(frames, stack);
         Some(stack)
+    }
+}
+
+/// Interns stacks of an earlier log in the next one.
+pub(super) struct Carry<'a> {
+    interner: &'a mut Interner,
+    earlier: &'a Interner,
+    /// By number in the earlier log.
+    frames: Vec<(Option<ModuleRef>, u64)>,
+    stacks: Vec<(Option<StackRef>, FrameRef)>,
+    known: FxHashMap<StackRef, StackRef>,
+}
+
+impl Carry<'_> {
+    /// The number of a stack in the next log.
+    pub fn stack(&mut self, stack: StackRef, sink: &mut impl Sink) -> Option<StackRef> {
+        if let Some(&known) = self.known.get(&stack) {
+            return Some(known);
+        }
+        let (mut frames, mut next) = (Vec::new(), Some(stack));
+        while let Some(at) = next {
+            let &(parent, frame) = self.stacks.get(at.0 as usize)?;
+            let &(module, offset) = self.frames.get(frame.0 as usize)?;
+            let module = module.map(|module| self.interner.module_of(self.earlier, module, sink));
+            frames.push(self.interner.frame(module, offset, sink));
+            next = parent;
+        }
+        let carried = self.interner.stack(&frames, sink)?;
+        self.known.insert(stack, carried);
+        Some(carried)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads the stacks of a log back, leaf first, as paths of modules and offsets.
+    #[derive(Default)]
+    struct Log {
+        modules: Vec<String>,
+        frames: Vec<(Option<ModuleRef>, u64)>,
+        stacks: Vec<(Option<StackRef>, FrameRef)>,
+    }
+
+    impl Sink for Log {
+        fn take(&mut self, entry: Entry) {
+            match entry {
+                Entry::Module(module) => self.modules.push(module.path),
+                Entry::Frame { module, offset } => self.frames.push((module, offset)),
+                Entry::Stack { parent, frame } => self.stacks.push((parent, frame)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    impl Log {
+        fn read(&self, stack: StackRef) -> Vec<String> {
+            let (mut read, mut next) = (Vec::new(), Some(stack));
+            while let Some(at) = next {
+                let (parent, frame) = self.stacks[at.0 as usize];
+                let (module, offset) = self.frames[frame.0 as usize];
+                read.push(format!("{}+{offset}", module.map_or("", |module| &self.modules[module.0 as usize])));
+                next = parent;
+            }
+            read
+        }
+    }
+
+    fn file(path: &str) -> Module {
+        Module { kind: ModuleKind::File, path: path.to_owned(), build_id: None }
+    }
+
+    #[test]
+    fn stacks_are_the_same_in_the_next_log() {
+        let (mut earlier, mut first) = (Interner::default(), Log::default());
+        let [program, library] = ["/sim", "/lib"].map(|path| earlier.module(file(path), &mut first));
+        let frames = [(library, 1), (program, 2), (program, 3)]
+            .map(|(module, offset)| earlier.frame(Some(module), offset, &mut first));
+        let deep = earlier.stack(&frames, &mut first).unwrap();
+        let kernel = earlier.kernel_frame(9, &mut first);
+        let other = earlier.stack(&[kernel, frames[2]], &mut first).unwrap();
+
+        let (mut next, mut second) = (Interner::default(), Log::default());
+        next.module(file("/other"), &mut second);
+        let mut carry = next.carry(&earlier);
+        let carried = [deep, other, deep].map(|stack| carry.stack(stack, &mut second).unwrap());
+        assert!(carry.stack(StackRef(77), &mut second).is_none());
+        assert_eq!(second.read(carried[0]), ["/lib+1", "/sim+2", "/sim+3"]);
+        assert_eq!(second.read(carried[1]), ["[kernel.kallsyms]+9", "/sim+3"]);
+        assert_eq!(carried[0], carried[2]);
+        let kernel = next.kernel_frame(9, &mut second);
+        assert_eq!(next.stack(&[kernel], &mut second), next.stack(&[kernel], &mut second));
+        assert_eq!(second.modules.iter().filter(|path| *path == "[kernel.kallsyms]").count(), 1);
+    }
+
+    /// A file that only some processes lead to.
+    struct LivesIn(u32, Vec<u32>);
+
+    impl Target for LivesIn {
+        fn unwind_tables(&mut self, _: &Module, pid: u32) -> Option<UnwindTables> {
+            self.1.push(pid);
+            let own = std::fs::File::open("/proc/self/exe").ok().filter(|_| pid == self.0)?;
+            UnwindTables::of_elf(&object::read::ReadCache::new(own))
+        }
+    }
+
+    #[test]
+    fn a_file_that_an_ended_process_no_longer_leads_to_is_found_by_another_process() {
+        let (mut interner, mut log, mut target) = (Interner::default(), Log::default(), LivesIn(5, Vec::new()));
+        let module = interner.module(file("/in/a/container"), &mut log);
+        let has = [3, 3, 4, 5, 6].map(|pid| interner.tables(module, pid, &mut target).is_some());
+        assert_eq!(has, [false, false, false, true, true]);
+        assert_eq!(target.1, [3, 4, 5]);
     }
 }

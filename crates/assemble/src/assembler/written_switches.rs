@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::interner::Carry;
 use super::samples::SampleRecord;
 use super::{Assembler, Process};
 use crate::entry::{Sink, StackRef};
@@ -36,6 +37,13 @@ impl PlaceStacks {
         }
         self.similar.insert((tid, place.instruction_and_pointer()), stack);
         self.known.insert((tid, place), stack)
+    }
+
+    /// Keeps the stacks of these threads in the next log. The programs in the kernel do not copy them again soon.
+    pub fn carry(&mut self, is_kept: impl Fn(u32) -> bool, carry: &mut Carry<'_>, next: &mut impl Sink) {
+        let mut again = |stack: &mut StackRef| carry.stack(*stack, next).map(|carried| *stack = carried).is_some();
+        self.known.retain(|&(tid, _), stack| is_kept(tid) && again(stack));
+        self.similar.retain(|&(tid, _), stack| is_kept(tid) && again(stack));
     }
 
     fn of(&self, tid: u32, place: Place) -> Option<StackRef> {
@@ -189,6 +197,7 @@ impl<W: Target> Assembler<W> {
             if is_written || !self.threads.contains_key(&slice.ids.tid) || slice.start_ns >= time_ns {
                 continue;
             }
+            self.set_summed(slice.ids.tid, true);
             let mut added = slice.clone();
             self.subtract_added(&mut added);
             added.last = added.last.filter(|last| last.since_ns < time_ns);
@@ -265,5 +274,38 @@ mod tests {
         let counts: Vec<u32> = waits.0.iter().map(|wait| wait.count).filter(|&count| count > 1).collect();
         assert_eq!(counts, [7]);
         assert!(assembler.thread_ref(21).is_none(), "it ended with its last switch");
+    }
+
+    #[test]
+    fn sums_across_a_cut_have_the_stacks_of_the_log_before() {
+        let mut assembler = Assembler::new(NoTarget, Follow::Tree, Switches::WithWakeUps, Some(1));
+        let (mut ending, mut next) = (Waits::default(), Waits::default());
+        let ids = ThreadIds { pid: 20, tid: 20 };
+        let threads = vec![InitialThread { tid: 20, name: String::new(), state: InitialState::Runnable }];
+        assembler
+            .add_running(&InitialProcess { pid: 20, parent_pid: None, threads, mappings: Vec::new() }, &mut ending);
+        let frame = assembler.interner.frame(None, 7, &mut ending);
+        let stack = assembler.interner.stack(&[frame], &mut ending).unwrap();
+        let place = Place::of(9).unwrap();
+        assembler.places.learn(20, place, stack);
+        assembler.places.learn(21, place, stack);
+        let sum = |blocked_ns, count| Sum {
+            state: WaitState::Blocked,
+            place: Some(place),
+            count,
+            blocked_ns,
+            runnable_ns: 0,
+        };
+        let slice = |sum| Slice { ids, start_ns: 10, sums: vec![sum], last: None };
+        assembler.add_pending(vec![Pending(slice(sum(30, 2)))], 100, &mut ending);
+        assembler.split(100, &mut ending, &mut next);
+        assert!(assembler.threads[&20].timeline.is_summed(), "no record said so");
+        assert!(assembler.places.of(21, place).is_none(), "it ended");
+        assembler.add_slice(slice(sum(80, 5)), 200, &mut next);
+        let sums = |waits: &Waits| -> Vec<(u64, u32, bool)> {
+            let summed = waits.0.iter().filter(|wait| wait.count > 1);
+            summed.map(|wait| (wait.end_ns - wait.start_ns, wait.count, wait.stack.is_some())).collect()
+        };
+        assert_eq!((sums(&ending), sums(&next)), (vec![(30, 2, true)], vec![(50, 3, true)]));
     }
 }

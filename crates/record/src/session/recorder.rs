@@ -180,9 +180,9 @@ impl Recorder {
                 recorder.assembler.add_running(&present, &mut recorder.sink);
             }
         }
+        recorder.forget_places();
         // The capture begins when all is enabled and known. Records that were lost until then are not of it.
-        recorder.read_resources();
-        recorder.round();
+        recorder.read_before_cut();
         recorder.begin_next(folder, options.label.clone())?;
         recorder.set = Some(set);
         Ok(recorder)
@@ -284,6 +284,7 @@ impl Recorder {
             meanings.insert(kind, EventRole::Sampled { event, weight });
         }
         recorder.meanings = meanings;
+        recorder.set_budget();
         Ok(recorder)
     }
 
@@ -315,7 +316,6 @@ impl Recorder {
             // Without them, stacks have some frames of the programs.
             self.assembler.set_tracepoints(of_switches_and_wake_ups().unwrap_or_default());
         }
-        self.forget_places();
         let refused = |source| RecordError::Refused { what: "anything (enabling events failed)".into(), source };
         self.events.enable().map_err(refused)?;
         self.counters.iter().try_for_each(CounterGroups::enable).map_err(refused)
@@ -436,7 +436,7 @@ impl Recorder {
         let _ = sums.set_budget(budget, self.known_since_ns);
     }
 
-    /// Makes the programs in the kernel copy the stack of each place again: a log knows its own stacks only.
+    /// Makes the programs in the kernel copy the stack of each place again: those of processes that were unknown are not kept.
     fn forget_places(&mut self) {
         self.known_since_ns = clock::now_ns();
         self.set_budget();
@@ -445,8 +445,20 @@ impl Recorder {
     /// Reads the sums of waits that the kernel has and did not write yet: before the end of a log, so that what it writes from now
     /// on is part of the log.
     fn read_pending_waits(&mut self) {
+        /// What a thread does between the reading of its sums and the time that they are of is not known. It takes microseconds, unless
+        /// the recorder is held up.
+        const LONGEST_NS: u64 = 1_000_000;
+        const MOST_READINGS: u32 = 5;
         let Some(sums) = self.events.switch_sums() else { return };
-        self.pending_waits = Some((sums.pending(self.assembler.tids()), clock::now_ns()));
+        for _ in 0..MOST_READINGS {
+            let start_ns = clock::now_ns();
+            let pending = sums.pending(self.assembler.tids());
+            let now_ns = clock::now_ns();
+            self.pending_waits = Some((pending, now_ns));
+            if now_ns - start_ns < LONGEST_NS {
+                break;
+            }
+        }
     }
 
     /// Adds these sums, once all records of the log are added.
@@ -507,6 +519,7 @@ impl Recorder {
             }
             Command::ObserveSteps { step, answer } => drop(answer.send(self.observe_steps(step))),
             Command::Pause(answer) => {
+                self.read_before_cut();
                 self.cut(Output::Paused, Cut::Phase);
                 let _ = answer.send(());
             }
@@ -639,6 +652,7 @@ impl Recorder {
                 self.assembler.add_running_since(&present, since_ns, &mut self.sink);
             }
         }
+        self.forget_places();
     }
 
     fn read_resources(&mut self) {

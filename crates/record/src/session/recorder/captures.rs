@@ -113,7 +113,6 @@ impl Recorder {
         }
         self.add_pending_waits();
         self.assembler.split(now_ns, &mut self.sink, &mut next);
-        self.forget_places();
         let mut ended = std::mem::replace(&mut self.sink, next);
         self.close(&mut ended, now_ns, reading);
         self.marks.cut(cut);
