@@ -67,12 +67,16 @@ impl KernelAccount {
     /// `stolen_ns` is the time that the hypervisor took: it is in the time by switches, and not in the kernel's account.
     pub fn reconcile(self, capture: &mut Capture, exit: Option<ExitUsage>, stolen_ns: u64) {
         let (mut account, mut unread_ns) = (None, 0_u64);
-        for (thread, compared) in capture.threads.iter_mut().zip(self.compared) {
+        // By thread, the time that no reading covers.
+        let mut open_ns = vec![0; capture.threads.len()];
+        for ((thread, compared), open_ns) in capture.threads.iter_mut().zip(self.compared).zip(&mut open_ns) {
             let Some(cpu_ns) = thread.cpu_ns else { continue };
             let Some(compared) = compared else {
                 unread_ns = unread_ns.saturating_add(cpu_ns);
+                *open_ns = cpu_ns;
                 continue;
             };
+            *open_ns = cpu_ns.saturating_sub(compared.by_switches_ns());
             let by_switches_ns = compared.by_switches_ns();
             let by_kernel_ns = cpu_ns.saturating_sub(by_switches_ns).saturating_add(compared.by_kernel_ns);
             account = Some(account.unwrap_or(0_u64).saturating_add(by_kernel_ns));
@@ -88,8 +92,32 @@ impl KernelAccount {
             .filter(|account| unread_ns < READING_ERROR_NS + account / READING_ERROR_SHARE)
             .map(|account| account.saturating_add(unread_ns));
         let launched = exit.filter(|exit| capture.processes.first().is_some_and(|process| process.pid == exit.pid));
+        if let Some(exit) = launched
+            && capture.processes.len() == 1
+        {
+            take_off_excess(capture, &open_ns, exit.cpu_ns, stolen_ns);
+        }
         let any_switches = capture.threads.iter().any(|thread| thread.cpu_ns.is_some());
         capture.info.losses.kernel_cpu_ns = launched.map(|exit| exit.cpu_ns).or(account).filter(|_| any_switches);
+    }
+}
+
+/// Takes off what a process has more by switches than by the kernel's account at its exit. It can only be in the time that no
+/// reading of a thread covers.
+fn take_off_excess(capture: &mut Capture, open_ns: &[u64], by_kernel_ns: u64, stolen_ns: u64) {
+    let by_switches_ns = capture.threads.iter().filter_map(|thread| thread.cpu_ns).fold(0, u64::saturating_add);
+    let all_open_ns = open_ns.iter().copied().fold(0, u64::saturating_add);
+    let excess_ns = by_switches_ns.saturating_sub(by_kernel_ns).min(all_open_ns);
+    if excess_ns <= READING_ERROR_NS.saturating_add(by_kernel_ns / READING_ERROR_SHARE).saturating_add(stolen_ns) {
+        return;
+    }
+    let part = excess_ns as f64 / all_open_ns as f64;
+    for (thread, &open_ns) in capture.threads.iter_mut().zip(open_ns) {
+        let Some(cpu_ns) = &mut thread.cpu_ns else { continue };
+        let taken_ns = ((open_ns as f64 * part) as u64).min(*cpu_ns);
+        *cpu_ns -= taken_ns;
+        let unknown_ns = capture.info.losses.unknown_cpu_ns.get_or_insert(0);
+        *unknown_ns = unknown_ns.saturating_add(taken_ns);
     }
 }
 
@@ -232,6 +260,17 @@ mod tests {
         assert_eq!(after(drawn(&[(100, 900)], &[]), Some(exit)), (Some(200), None, Some(300)));
         let other = ExitUsage { pid: 41, ..exit };
         assert_eq!(after(drawn(&[(100, 900)], &[]), Some(other)), (Some(200), None, None));
+    }
+
+    #[test]
+    fn a_lost_switch_after_the_last_reading_is_found_by_the_account_at_exit() {
+        // It ran for 10 ms after the reading at 500 ms; the record of its switch-out was lost.
+        let exit = ExitUsage { pid: 40, cpu_ns: 110 * MS };
+        let lost = || drawn(&[(100, 500)], &[(0, 70), (500, 170)]);
+        assert_eq!(after(lost(), Some(exit)), (Some(110), Some(490), Some(110)));
+        let (mut with_child, readings) = lost();
+        with_child.add_process(Process { pid: 41, ..Process::default() });
+        assert_eq!(after((with_child, readings), Some(exit)).0, Some(600), "others may not be in the account");
     }
 
     #[test]

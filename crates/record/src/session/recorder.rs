@@ -1,6 +1,8 @@
 //! The thread that records: rings in, log out.
 
+mod attach;
 mod captures;
+mod switches;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,8 +22,8 @@ use super::pace::Pace;
 use super::plan::{Plan, open_side_band};
 use super::privilege::{Priority, raise_descriptor_limit, raise_priority};
 use super::resources::Resources;
-use super::running::{present, program_of};
-use super::thinning::{Budget, Slice, Thinning};
+use super::running::program_of;
+use super::thinning::{Budget, Thinning};
 use super::{Label, Options, Progress, RecordError, StepPoint};
 use crate::clock;
 use crate::conditions::read_machine;
@@ -31,9 +33,9 @@ use crate::launch::{Exit, Usage};
 use crate::live::LiveTarget;
 use crate::machine;
 use crate::marks::{Cut, Marks};
-use crate::perf::{CounterGroups, Events, Kind, Scope, ThreadBudget, of_switches_and_wake_ups};
-use crate::proc::{self, ProcessSet, ProcessTree, SelectionError};
-use crate::python::{Python, PythonFunctions};
+use crate::perf::{CounterGroups, Events, Kind, Scope, of_switches_and_wake_ups};
+use crate::proc::{self, ProcessSet, ProcessTree};
+use crate::python::Python;
 use crate::ros2::{Libraries, Ros2};
 
 /// A record appears in its ring at most this long after its timestamp. If a hypervisor took the CPU away in between, it
@@ -145,46 +147,6 @@ impl Recorder {
         recorder.own_peak_rss_bytes =
             proc::status(std::process::id()).ok().and_then(|own| own.peak_rss_bytes).unwrap_or(u64::MAX);
         recorder.enable()?;
-        Ok(recorder)
-    }
-
-    /// Prepares to record running processes and what descends from them.
-    pub fn of_set(set: ProcessSet, options: &Options, folder: &Path, marks: Marks) -> Result<Self, RecordError> {
-        let nothing = || RecordError::Selection(SelectionError::NoMatch { what: set.selection().describe() });
-        let first = set.pids().first().copied().ok_or_else(nothing)?;
-        let tree_of_set = || {
-            let mut tree = ProcessTree::of(first);
-            set.pids().into_iter().for_each(|pid| tree.add(pid));
-            tree
-        };
-        let mut tree = tree_of_set();
-        tree.refresh();
-        let pids = |tree: &ProcessTree| -> Vec<u32> { tree.members().map(|member| member.pid()).collect() };
-        let threads: Vec<u32> =
-            pids(&tree).into_iter().flat_map(|pid| proc::threads(pid).unwrap_or_default()).collect();
-        if threads.is_empty() {
-            return Err(nothing());
-        }
-        let mut recorder = Self::open(Scope::Threads(threads.clone()), options, None, tree_of_set(), marks)?;
-        recorder.note_program(first);
-        recorder.python = (options.python == PythonFunctions::Always).then(Python::of_running);
-        recorder.ros2 = options.ros2.then(|| Ros2::new(Libraries::of_running(&pids(&tree)), &mut recorder.events));
-        pids(&tree).into_iter().for_each(|pid| recorder.events.admit(pid));
-        recorder.enable()?;
-        recorder.observe_started(&mut tree, threads);
-        // Read after enabling: later changes are also in the rings, and it does no harm to know them twice.
-        tree.refresh();
-        for pid in pids(&tree) {
-            recorder.events.admit(pid);
-            if let Some(present) = present(pid) {
-                recorder.assembler.add_running(&present, &mut recorder.sink);
-            }
-        }
-        recorder.forget_places();
-        // The capture begins when all is enabled and known. Records that were lost until then are not of it.
-        recorder.read_before_cut();
-        recorder.begin_next(folder, options.label.clone())?;
-        recorder.set = Some(set);
         Ok(recorder)
     }
 
@@ -419,69 +381,6 @@ impl Recorder {
         marks.round(|pid| assembler.process_ref(pid).is_some(), sink);
     }
 
-    /// Tells the programs in the kernel where code is, so that they know places.
-    fn tell_code(&mut self) {
-        let Some(sums) = self.events.switch_sums() else { return };
-        for (pid, ranges) in self.assembler.changed_code() {
-            // If this fails, the places of this process are coarse.
-            let _ = sums.set_code(pid, ranges);
-        }
-    }
-
-    fn set_budget(&self) {
-        let Some(sums) = self.events.switch_sums() else { return };
-        let budget =
-            ThreadBudget { single_waits_hz: self.wait_budget.each_hz(), stacks_hz: self.stack_budget.each_hz() };
-        // If this fails, the budget stays what it was.
-        let _ = sums.set_budget(budget, self.known_since_ns);
-    }
-
-    /// Makes the programs in the kernel copy the stack of each place again: those of processes that were unknown are not kept.
-    fn forget_places(&mut self) {
-        self.known_since_ns = clock::now_ns();
-        self.set_budget();
-    }
-
-    /// Reads the sums of waits that the kernel has and did not write yet: before the end of a log, so that what it writes from now
-    /// on is part of the log.
-    fn read_pending_waits(&mut self) {
-        /// What a thread does between the reading of its sums and the time that they are of is not known. It takes microseconds, unless
-        /// the recorder is held up.
-        const LONGEST_NS: u64 = 1_000_000;
-        const MOST_READINGS: u32 = 5;
-        let Some(sums) = self.events.switch_sums() else { return };
-        for _ in 0..MOST_READINGS {
-            let start_ns = clock::now_ns();
-            let pending = sums.pending(self.assembler.tids());
-            let now_ns = clock::now_ns();
-            self.pending_waits = Some((pending, now_ns));
-            if now_ns - start_ns < LONGEST_NS {
-                break;
-            }
-        }
-    }
-
-    /// Adds these sums, once all records of the log are added.
-    fn add_pending_waits(&mut self) {
-        if let Some((pending, time_ns)) = self.pending_waits.take() {
-            self.assembler.add_pending(pending, time_ns, &mut self.sink);
-        }
-    }
-
-    fn thin(&mut self) {
-        if self.events.switch_sums().is_some() {
-            return;
-        }
-        let changed = match self.thinning.next() {
-            Slice::Same => return,
-            Slice::WithStacks => self.events.resume_stacks(),
-            Slice::Without => self.events.rest_stacks(),
-        };
-        if changed.is_ok() && self.thinning.slices > 1 {
-            self.assembler.note_switch_stack_period(self.thinning.slices);
-        }
-    }
-
     /// Notes the program as soon as it runs.
     fn learn_program(&mut self) {
         if self.started {
@@ -599,60 +498,6 @@ impl Recorder {
             self.assembler.end_process(*pid, self.looked_ns, &mut self.sink);
         }
         self.gone = gone;
-    }
-
-    /// Observes the threads that started while the events were opened: events of single threads miss those which a thread started
-    /// that had no event yet.
-    fn observe_started(&mut self, tree: &mut ProcessTree, threads: Vec<u32>) {
-        /// Threads of a look have all events after it, and so have those that they start from then on. A program whose new threads start
-        /// others at once is followed for this long.
-        const LONGEST: Duration = Duration::from_secs(1);
-        /// A thread is in `/proc` shortly before the record of its start is in the ring.
-        const STARTED_NS: u64 = 2 * SETTLED_NS;
-        let mut known: BTreeSet<u32> = threads.into_iter().collect();
-        let began = Instant::now();
-        while self.events.may_miss_threads() {
-            let is_last = began.elapsed() > LONGEST;
-            tree.refresh();
-            let threads = tree.members().flat_map(|member| proc::threads(member.pid()).unwrap_or_default());
-            let started: Vec<u32> = threads.filter(|&thread| known.insert(thread)).collect();
-            std::thread::sleep(Duration::from_nanos(STARTED_NS));
-            self.drain(clock::now_ns());
-            match self.events.observe_started(&started) {
-                Ok(0) => break,
-                // Those that they started meanwhile are not looked for.
-                Ok(lacking) => self.unobserved_threads += if is_last { lacking } else { 0 },
-                Err(_) => self.unobserved_threads += started.len() as u64,
-            }
-            if is_last {
-                break;
-            }
-        }
-        self.events.all_are_observed();
-    }
-
-    /// Records processes that came to the set since the last look.
-    fn follow_new(&mut self) {
-        let Some(set) = &mut self.set else { return };
-        self.gone.iter().for_each(|&pid| set.remove(pid));
-        set.refresh();
-        let new: Vec<u32> = set.pids().into_iter().filter(|&pid| self.assembler.process_ref(pid).is_none()).collect();
-        if new.is_empty() {
-            return;
-        }
-        // Of records before this time, all are taken.
-        let since_ns = clock::now_ns().saturating_sub(SETTLED_NS);
-        self.round();
-        for pid in new {
-            self.events.admit(pid);
-            // If this fails, the process has ended, or the limit on open files is reached.
-            let observed = self.events.observe(&proc::threads(pid).unwrap_or_default());
-            self.unobserved += u64::from(observed.is_err());
-            if let Some(present) = present(pid) {
-                self.assembler.add_running_since(&present, since_ns, &mut self.sink);
-            }
-        }
-        self.forget_places();
     }
 
     fn read_resources(&mut self) {
