@@ -19,7 +19,8 @@ pub fn cpu_ns(selection: &Selection<'_>) -> Option<u64> {
 /// What is wrong with the CPU time by context switches: the kernel's own account differs, or switches were lost.
 ///
 /// The kernel's account is read a little earlier or later (20 ms, and 1 %), and does not have the time that a hypervisor took.
-/// A launched program's account has only the children that were waited for, so that several processes may have used more.
+/// A launched program's account has only the children that were waited for, so that several processes may have used more. Where
+/// records were lost, that is the less likely reason.
 pub fn cpu_notes(capture: &Capture) -> Vec<Note> {
     const ERROR_NS: u64 = 20_000_000;
     let losses = &capture.info.losses;
@@ -29,7 +30,7 @@ pub fn cpu_notes(capture: &Capture) -> Vec<Note> {
         let error_ns = ERROR_NS + kernel_ns / 100;
         let lacks = kernel_ns.saturating_sub(switches_ns) > error_ns;
         let exceeds = switches_ns.saturating_sub(kernel_ns) > error_ns.saturating_add(stolen_ns);
-        if lacks || exceeds && capture.processes.len() == 1 {
+        if lacks || exceeds && (capture.processes.len() == 1 || losses.lost_records > 0) {
             let (switches, kernel) = (NoteValue::ns(switches_ns), NoteValue::ns(kernel_ns));
             notes.push(note!(
                 Loss,

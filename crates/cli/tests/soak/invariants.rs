@@ -148,7 +148,9 @@ fn agrees_with_the_kernel(capture: &Capture) -> Result<(), String> {
     let error = kernel / 20 + 10 * MS + stolen_ns(capture);
     let idle_switches = 2_000 * all_waits(capture);
     let unknown = losses.unknown_cpu_ns.unwrap_or(0);
-    if switches > kernel + error {
+    // A lost switch-out that no reading shows, in one of several processes, is only said: `summary` has a warning.
+    let is_said = losses.lost_records > 0 && capture.processes.len() > 1;
+    if switches > kernel + error && !is_said {
         return Err(format!("{switches} ns of CPU time by switches exceed {kernel} ns by the kernel"));
     }
     // Without rights for the whole machine the time after the record of a thread's exit is not known.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use stepscope_model::{Dimension, Machine};
 
+use crate::launch::Launch;
 use crate::session::{ADDRESSES_OF_CODE, SAMPLES_ADDRESSES};
 
 use super::{Ability, Findings, KernelNames, Lack, Outcome, Pmu, Tracefs};
@@ -52,10 +53,9 @@ fn heap() -> Ability {
 
 /// valgrind is a program of its own. Sanitizers are in the program.
 fn memcheck() -> Ability {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    match std::env::split_paths(&path).any(|folder| folder.join("valgrind").is_file()) {
-        true => Ability::Available,
-        false => Ability::Missing {
+    match Launch::new(["valgrind"]).program() {
+        Ok(_) => Ability::Available,
+        Err(_) => Ability::Missing {
             reason: "valgrind is not installed.".to_owned(),
             remedy: Some("sudo apt install valgrind".to_owned()),
         },

@@ -502,7 +502,7 @@ impl Recorder {
 
     fn read_resources(&mut self) {
         if let Some(resources) = &mut self.resources {
-            resources.read(&self.assembler, &mut self.sink);
+            resources.read(&self.assembler, self.window_ns, &mut self.sink);
         }
     }
 

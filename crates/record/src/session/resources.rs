@@ -14,14 +14,15 @@ const MOST_WAITING_READINGS: usize = 10_000;
 /// Processes' resources over time.
 pub(super) struct Resources {
     sampler: ResourceSampler,
-    readings: Vec<Reading>,
+    /// Those that are not logged yet, with their times.
+    waiting: Vec<(u64, Reading)>,
     /// The last of each, for a capture that begins later.
     last: BTreeMap<(u32, Option<u32>, &'static str), i64>,
 }
 
 impl Resources {
     pub fn new(tree: ProcessTree) -> Self {
-        Self { sampler: ResourceSampler::new(tree), readings: Vec::new(), last: BTreeMap::new() }
+        Self { sampler: ResourceSampler::new(tree), waiting: Vec::new(), last: BTreeMap::new() }
     }
 
     /// What could not be read.
@@ -29,25 +30,28 @@ impl Resources {
         self.sampler.lacks()
     }
 
-    /// Reads all processes. A value is logged once, when it changes.
-    pub fn read(&mut self, assembler: &Assembler<LiveTarget>, sink: &mut impl Sink) {
+    /// Reads all processes. A value is logged once, when it changes, at the time of its reading: but not before the present log
+    /// started.
+    pub fn read(&mut self, assembler: &Assembler<LiveTarget>, log_start_ns: u64, sink: &mut impl Sink) {
         for pid in assembler.pids() {
             self.sampler.tree_mut().add(pid);
         }
-        self.sampler.sample(&mut self.readings);
+        let mut readings = Vec::new();
+        self.sampler.sample(&mut readings);
         let now_ns = clock::now_ns();
-        let Self { sampler, readings, last } = self;
+        let Self { sampler, waiting, last } = self;
+        waiting.extend(readings.into_iter().map(|reading| (now_ns, reading)));
         // Where `/proc` is ahead of the rings, a value waits until its process is known.
-        readings.retain(|reading| {
-            let name = reading.quantity.name();
-            let Some(counter) = counter(assembler, now_ns, (reading.pid, reading.tid, name), reading.value) else {
+        waiting.retain(|(time_ns, reading)| {
+            let of = (reading.pid, reading.tid, reading.quantity.name());
+            let Some(counter) = counter(assembler, log_start_ns.max(*time_ns), of, reading.value) else {
                 return sampler.tree().contains(reading.pid);
             };
-            last.insert((reading.pid, reading.tid, name), reading.value);
+            last.insert(of, reading.value);
             sink.take(counter);
             false
         });
-        readings.truncate(MOST_WAITING_READINGS);
+        waiting.truncate(MOST_WAITING_READINGS);
         last.retain(|(pid, ..), _| assembler.process_ref(*pid).is_some());
     }
 
@@ -74,4 +78,45 @@ fn counter(
         None => None,
     };
     Some(Entry::Counter { time_ns, process, thread, name: name.to_owned(), value })
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_assemble::{Follow, InitialProcess, InitialState, InitialThread, Switches};
+
+    use super::*;
+    use crate::proc::Quantity;
+
+    #[derive(Default)]
+    struct Times(Vec<(String, u64)>);
+
+    impl Sink for Times {
+        fn take(&mut self, entry: Entry) {
+            if let Entry::Counter { time_ns, name, .. } = entry {
+                self.0.push((name, time_ns));
+            }
+        }
+    }
+
+    #[test]
+    fn a_reading_that_waited_for_its_process_has_the_time_when_it_was_read() {
+        let pid = std::process::id();
+        let mut resources = Resources::new(ProcessTree::of(pid));
+        let mut assembler =
+            Assembler::new(LiveTarget::default(), Follow::Tree, Switches::Recorded, Some(clock::now_ns()));
+        let mut logged = Times::default();
+        resources.read(&assembler, 0, &mut logged);
+        let known_ns = clock::now_ns();
+        assert_eq!(logged.0, [], "its process is not known");
+        let threads = vec![InitialThread { tid: pid, name: String::new(), state: InitialState::Runnable }];
+        let process = InitialProcess { pid, parent_pid: None, threads, mappings: Vec::new() };
+        assembler.add_running(&process, &mut logged);
+        resources.read(&assembler, 0, &mut logged);
+        let first = |name: &str| logged.0.iter().find(|(logged, _)| logged == name).unwrap().1;
+        assert!(first("threads") < known_ns && first("rss_bytes") < known_ns);
+        let mut next = Times::default();
+        resources.waiting.push((5, Reading { pid, tid: None, quantity: Quantity::Rss, value: 7 }));
+        resources.read(&assembler, known_ns, &mut next);
+        assert_eq!(next.0[0], ("rss_bytes".to_owned(), known_ns), "not before the log started");
+    }
 }
