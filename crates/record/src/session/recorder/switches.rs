@@ -33,7 +33,7 @@ impl Recorder {
     /// on is part of the log.
     pub(super) fn read_pending_waits(&mut self) {
         /// What a thread does between the reading of its sums and the time that they are of is not known. It takes microseconds, unless
-        /// the recorder is held up.
+        /// the recorder waits for a CPU.
         const LONGEST_NS: u64 = 1_000_000;
         const MOST_READINGS: u32 = 5;
         let Some(sums) = self.events.switch_sums() else { return };
