@@ -19,7 +19,7 @@ use stepscope_analyze::steps::{Loops, Steps};
 use stepscope_analyze::{Functions, Owned, Selection, step_stacks};
 use stepscope_model::output_file::write_durably;
 use stepscope_model::{Phase, disk};
-use stepscope_record::calls::{CallCounts, CallSite, SiteCalls, count_calls};
+use stepscope_record::calls::{CallCounts, CallSite, MOST_PER_SECOND, SiteCalls, count_calls};
 use stepscope_record::proc::{self, ProcessTree};
 
 use crate::event::{Event, Listener};
@@ -203,7 +203,7 @@ impl Counting<'_> {
         };
         let sites: Vec<CallSite> = self.functions.iter().map(site).collect();
         let stop = self.stop.clone();
-        self.worker = Some(thread::spawn(move || count_calls(&sites, LENGTH, |_| true, &stop)));
+        self.worker = Some(thread::spawn(move || count_calls(&sites, LENGTH, MOST_PER_SECOND, |_| true, &stop)));
     }
 }
 

@@ -22,8 +22,8 @@ use crate::perf::CallRings;
 
 pub use crate::perf::CountedCall;
 
-/// A function that is called more often costs its program too much while it is counted.
-const MOST_PER_SECOND: f64 = 20_000.0;
+/// A function that is called more often costs its program too much while it is counted, also for somebody who asked for the count.
+pub const MOST_PER_SECOND: f64 = 20_000.0;
 /// How long calls are counted before a function can be found to be called too often.
 const LEAST_LOOK: Duration = Duration::from_millis(20);
 /// How often the rings are read.
@@ -84,7 +84,8 @@ struct Probe {
     _event: File,
 }
 
-/// Counts calls of `sites` for this long, or until `stop` is set.
+/// Counts calls of `sites` for this long, or until `stop` is set. Functions that are called more often than `most_per_second`
+/// ([`MOST_PER_SECOND`] at most) are left alone after the first moments.
 ///
 /// `enough` gets the number of calls of each site after this time and often after it. While it is `false`, counting goes on, but
 /// not longer than six times as long. Probes of functions with very many calls are removed by then.
@@ -94,6 +95,7 @@ struct Probe {
 pub fn count_calls(
     sites: &[CallSite],
     duration: Duration,
+    most_per_second: f64,
     enough: impl Fn(&[usize]) -> bool,
     stop: &AtomicBool,
 ) -> io::Result<CallCounts> {
@@ -123,7 +125,7 @@ pub fn count_calls(
         ended_ns: BTreeMap::new(),
         lost: 0,
     };
-    let since_ns = count.settle();
+    let since_ns = count.settle(most_per_second.min(MOST_PER_SECOND));
     let begin = Instant::now();
     while !stop.load(Ordering::Relaxed) && begin.elapsed() < duration * MOST_TIMES {
         if begin.elapsed() >= duration {
@@ -162,7 +164,7 @@ impl Count {
 
     /// Removes the probes of functions that are called too often, until none is left. Gives the time from which all calls of
     /// the others are counted.
-    fn settle(&mut self) -> u64 {
+    fn settle(&mut self, most_per_second: f64) -> u64 {
         loop {
             self.calls.iter_mut().for_each(Vec::clear);
             self.rings.read(|_, _| ());
@@ -174,7 +176,7 @@ impl Count {
             }
             let seconds = begin.elapsed().as_secs_f64();
             let rates = self.calls.iter().map(|calls| calls.len() as f64 / seconds).enumerate();
-            let often: BTreeMap<usize, f64> = rates.filter(|(_, rate)| *rate > MOST_PER_SECOND).collect();
+            let often: BTreeMap<usize, f64> = rates.filter(|(_, rate)| *rate > most_per_second).collect();
             if often.is_empty() {
                 self.lost = 0;
                 self.calls.iter_mut().for_each(|calls| calls.retain(|call| call.time_ns >= since_ns));

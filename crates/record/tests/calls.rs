@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use stepscope_record::calls::{CallSite, SiteCalls, count_calls};
+use stepscope_record::calls::{CallSite, MOST_PER_SECOND, SiteCalls, count_calls};
 use stepscope_record::clock;
 use stepscope_symbolize::entries;
 
@@ -73,7 +73,7 @@ fn calls_are_counted_exactly_with_times_and_what_is_called_too_often_is_left_out
         site("stepscope_counted_helper", vec![helping_tid]),
         site("stepscope_never_called", vec![stepping_tid, helping_tid]),
     ];
-    let counts = count_calls(&sites, Duration::from_millis(400), |_| true, &AtomicBool::new(false));
+    let counts = count_calls(&sites, Duration::from_millis(400), MOST_PER_SECOND, |_| true, &AtomicBool::new(false));
     stop.store(true, Ordering::Relaxed);
     let times = stepping.join().unwrap();
     helping.join().unwrap();
@@ -119,7 +119,8 @@ fn counting_goes_on_until_there_are_enough_calls() {
     let sites = [site("stepscope_counted_step", vec![tids.recv().unwrap()])];
     let count = |enough: usize| {
         let duration = Duration::from_millis(200);
-        let counts = count_calls(&sites, duration, |calls| calls[0] >= enough, &AtomicBool::new(false))?;
+        let counts =
+            count_calls(&sites, duration, MOST_PER_SECOND, |calls| calls[0] >= enough, &AtomicBool::new(false))?;
         let SiteCalls::Counted { window, .. } = &counts.sites[0] else { panic!("{counts:?}") };
         std::io::Result::Ok(Duration::from_nanos(window.end - window.start))
     };
@@ -134,5 +135,5 @@ fn counting_goes_on_until_there_are_enough_calls() {
 #[test]
 fn a_thread_that_has_ended_is_an_error() {
     let sites = [site("stepscope_never_called", vec![u32::MAX >> 2])];
-    assert!(count_calls(&sites, Duration::from_millis(1), |_| true, &AtomicBool::new(false)).is_err());
+    assert!(count_calls(&sites, Duration::from_millis(1), MOST_PER_SECOND, |_| true, &AtomicBool::new(false)).is_err());
 }

@@ -15,7 +15,7 @@
 //! | file | opening, reading, writing, syncing files, and block devices |
 //! | network | sockets, and `poll`, `select`, `epoll_wait` whatever their descriptors are |
 //! | page fault | memory that had to be read or allocated first |
-//! | other | pipes, child processes, signals, terminals, and every stack that shows none of these |
+//! | other | pipes, child processes, signals, terminals, and every stack that shows none of these; what counting calls by uprobes makes a thread wait for |
 
 use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, FrameKind, StackId};
@@ -95,6 +95,10 @@ pub fn of_stack(capture: &Capture, functions: &Functions, stack: StackId) -> Wai
 /// The class that the kernel frames show.
 fn of_kernel_frames(frames: &[(&str, FrameKind)]) -> Option<WaitClass> {
     let names = || frames.iter().map(|(name, _)| name.strip_suffix("_[k]").unwrap_or(name));
+    // The recorder's own probes: no wait of the program.
+    if names().any(|name| name.starts_with("uprobe_") || name.starts_with("asm_exc_int3")) {
+        return Some(WaitClass::Other);
+    }
     if names().any(is_page_fault) {
         return Some(WaitClass::PageFault);
     }

@@ -41,7 +41,8 @@ impl Diagnose {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The findings. Where none has a gain, people see first what costs most, which is where to look.
+    /// The findings. Where none has a gain, people see what costs most, too, which is where to look: first, unless a finding names a
+    /// function.
     fn tables(&self, selections: &[Selection<'_>], calls: &diagnose::Calls) -> Vec<Table> {
         /// Rows of the tree: the findings follow on the same screen.
         const ROWS: usize = 12;
@@ -56,6 +57,10 @@ impl Diagnose {
         tree.title =
             "No known kind of defect has a gain here. What your functions cost, and the most that each could gain"
                 .to_owned();
+        let names = |row| matches!(findings.get(row, "function"), Some(Value::Text(_)));
+        if (0..findings.rows.len()).any(names) {
+            return vec![findings, tree];
+        }
         vec![tree, findings]
     }
 }

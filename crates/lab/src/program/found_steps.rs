@@ -34,6 +34,9 @@ const FIRST_COUNT: Duration = Duration::from_millis(500);
 const LEAST_SAMPLES: u64 = 200;
 /// The most that observing the steps may cost, as a share of the time.
 const MOST_COST: f64 = 0.02;
+/// Functions that are called more often cost more than that, so that they are not counted: nobody asked for the search, and it must not
+/// change what is recorded.
+const MOST_PER_SECOND: f64 = 3_500.0;
 
 /// The search for a step function.
 #[derive(Debug)]
@@ -118,7 +121,7 @@ fn find(folder: &Path, count_for: Duration, stop: &AtomicBool) -> io::Result<Opt
     let count = |sites: &[CallSite], enough: &dyn Fn(&[usize]) -> bool| -> io::Result<CallCounts> {
         match stop.load(Ordering::Relaxed) {
             true => Err(io::ErrorKind::Interrupted.into()),
-            false => count_calls(sites, count_for, enough, stop),
+            false => count_calls(sites, count_for, MOST_PER_SECOND, enough, stop),
         }
     };
     Ok(Suggestion::of(&capture, &owned, count).clear_step(MOST_COST))

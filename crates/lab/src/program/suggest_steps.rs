@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use stepscope_analyze::ownership::Owned;
 use stepscope_model::{Dimension, Table};
-use stepscope_record::calls::count_calls;
+use stepscope_record::calls::{MOST_PER_SECOND, count_calls};
 use stepscope_record::launch::{Grace, StopReport};
 use stepscope_record::session::Until;
 use stepscope_symbolize::Symbolizer;
@@ -48,7 +48,7 @@ impl ProgramRecording {
         let capture = stepscope_record::finish(folder, &mut Symbolizer::default())?;
         let suggestion = Suggestion::of(&capture, owned, |sites, enough| {
             listener(ProgramEvent::Counting(sites.len()));
-            count_calls(sites, length, enough, interrupted)
+            count_calls(sites, length, MOST_PER_SECOND, enough, interrupted)
         });
         let table = suggestion.table(self.best_command(&suggestion).as_deref());
         let stopped = match &mut launched {

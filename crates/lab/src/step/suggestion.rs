@@ -346,10 +346,8 @@ fn prefer_telling_name(rows: &mut [Row]) {
     let telling = |row: &Row| {
         let name = own_name(&row.function).to_lowercase();
         let last = name.rsplit("::").next().unwrap_or_default();
-        let module = row.module.file_name().unwrap_or_default().to_string_lossy();
-        let interpreter = module.starts_with("python") || module.starts_with("libpython");
         (
-            !row.function.contains("+0x") && !interpreter && !name.starts_with('_'),
+            !row.function.contains("+0x") && !is_interpreter(&row.module) && !name.starts_with('_'),
             ["step", "tick", "iterat"].iter().any(|word| last.contains(word)),
         )
     };
@@ -433,9 +431,16 @@ pub(crate) fn entries(found: &[StackFunction], capture: &Capture) -> Vec<Option<
 fn sites(rows: &[Row], found: &[StackFunction], capture: &Capture) -> Vec<(usize, CallSite)> {
     let site = |(index, (row, one)): (usize, (&Row, &StackFunction))| {
         let threads = one.threads.iter().map(|thread| capture.threads[thread.index()].tid).collect();
-        Some((index, CallSite { module: row.module.clone(), offset: row.offset?, threads }))
+        let offset = row.offset.filter(|_| !is_interpreter(&row.module))?;
+        Some((index, CallSite { module: row.module.clone(), offset, threads }))
     };
     rows.iter().zip(found).enumerate().filter_map(site).take(MOST_SITES).collect()
+}
+
+/// Whether a file is CPython itself: its functions run every Python function, and none of them is a step.
+fn is_interpreter(module: &Path) -> bool {
+    let name = module.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("python") || name.starts_with("libpython")
 }
 
 /// Whether a function with much of the time has enough calls for a rate. If only small ones have, the step may be slow.

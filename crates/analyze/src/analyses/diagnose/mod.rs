@@ -409,6 +409,8 @@ fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 #[cfg(test)]
+mod always_tests;
+#[cfg(test)]
 mod hand_over_tests;
 #[cfg(test)]
 mod kind_tests;

@@ -50,7 +50,8 @@ fn temporaries_of_a_recorded_heap_are_found_at_a_small_cost_and_are_sure() {
     let capture = || {
         looping(|step, tenth| match (step % 5, tenth) {
             (0, 0) => "sim::Look;malloc".to_owned(),
-            _ => work(tenth, &[(4, FIND)], "sim::Move"),
+            (step, 1) if step % 5 < 4 => FIND.to_owned(),
+            _ => "sim::Move".to_owned(),
         })
     };
     assert_eq!(told(&capture(), &["finding", "confidence"]), ["`sim::Look` makes a temporary for each look-up | fair"]);

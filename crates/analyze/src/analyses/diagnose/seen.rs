@@ -208,6 +208,29 @@ impl<'s, 'a> Seen<'s, 'a> {
         callers_first.into_iter().rev().map(|(function, _)| function).find(|function| has_most(*function))
     }
 
+    /// The nearest owned function above nearly all of a function's outermost calls; `None` at the top.
+    pub fn common_owner_above(&self, function: FunctionId, under: &[bool]) -> Option<FunctionId> {
+        let capture = self.capture();
+        let mut callers = vec![Amount::default(); self.functions().len()];
+        let mut all = Amount::default();
+        let subtrees = self.cpu.subtrees(capture);
+        for (index, node) in capture.stacks.iter().enumerate() {
+            let is_outermost = self.functions().of_node(capture, StackId::from_index(index)) == function
+                && !node.parent.is_some_and(|parent| under[parent.index()]);
+            if !is_outermost {
+                continue;
+            }
+            all += subtrees[index];
+            let owner = node.parent.and_then(|parent| self.functions().attributed(parent));
+            if let Some(owner) = owner {
+                callers[owner.index()] += subtrees[index];
+            }
+        }
+        let (caller, amount) = callers.iter().enumerate().max_by_key(|(_, amount)| amount.weight)?;
+        let has_most = !all.is_zero() && amount.weight as f64 >= NEARLY_ALL * all.weight as f64;
+        self.functions().all().map(|(id, _)| id).find(|id| has_most && id.index() == caller)
+    }
+
     /// Owned functions by the CPU time of themselves and all they call, the largest first; of equal ones, callers first.
     pub fn inclusive(&self) -> Vec<(FunctionId, Amount)> {
         let sums = self.cpu.inclusive_by_function(self.capture(), self.functions());
@@ -295,13 +318,18 @@ impl<'s, 'a> Seen<'s, 'a> {
         Some((steps.count(), steps.times.mean()?))
     }
 
-    /// What gains are a share of, in ns: the mean step, or the phase where there are no steps. Waits for CPUs that other
+    /// What gains are a share of, in ns: the mean step, or the phase where there are no steps: its length, or the CPU time of all
+    /// threads if that is longer. Waits for CPUs that other
     /// programs have do not count: who needs less CPU time waits less, too.
     pub fn whole_ns(&self) -> f64 {
         let whole = match (&self.path, self.steps()) {
             (Some(path), Some((_, mean))) => mean - path.background_ns as f64 / path.steps as f64,
             (None, Some((_, mean))) => mean,
-            (_, None) => self.selection.wall_ns().map_or(self.total as f64, |wall| (wall - self.delay_ns()) as f64),
+            // Threads that run at the same time have more CPU time than that.
+            (_, None) => match self.selection.wall_ns().map(|wall| wall.saturating_sub(self.delay_ns()) as f64) {
+                Some(wall) if self.is_timed() => wall.max(self.total as f64),
+                wall => wall.unwrap_or(self.total as f64),
+            },
         };
         whole.max(1.0)
     }

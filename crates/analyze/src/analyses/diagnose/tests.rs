@@ -83,7 +83,19 @@ fn containers_built_in_each_step_differ_from_temporaries_for_look_ups() {
     assert_eq!(titles(&rebuilt), ["`sim::Poses` builds a container in every step"]);
     let find = "sim::Look;std::map<std::string, int>::find";
     let temporary = looping(|_, tenth| work(tenth, &[(1, "sim::Look;malloc"), (6, find)], "sim::Move"));
-    assert_eq!(titles(&temporary), ["`sim::Look` makes a temporary for each look-up"]);
+    assert_eq!(
+        titles(&temporary),
+        [
+            "`sim::Look` looks up texts in a map in every step, and makes each text for it",
+            "`sim::Look` makes a temporary for each look-up"
+        ]
+    );
+    let few = looping(|step, tenth| match (step % 3, tenth) {
+        (0, 0) => "sim::Look;malloc".to_owned(),
+        (_, 1) if step % 4 < 3 => find.to_owned(),
+        _ => "sim::Move".to_owned(),
+    });
+    assert_eq!(titles(&few), ["`sim::Look` makes a temporary for each look-up"]);
     let loaded = loading(|_| insert.to_owned());
     assert!(titles(&loaded).is_empty(), "loading builds what the simulation needs");
 }
@@ -167,9 +179,22 @@ fn a_long_first_step_is_found_unless_others_are_as_long_or_loading_had_one() {
 
 #[test]
 fn a_chain_that_is_climbed_in_each_step_is_found() {
-    let climb = "sim::Pose;sim::Pose;sim::Pose;sim::Pose";
-    let capture = looping(|_, tenth| work(tenth, &[(5, climb)], "sim::Move"));
-    assert_eq!(found(&capture), ["chain-climbed-each-time | sim::Pose | 50"]);
+    // Each climb has as much work at each of its links.
+    let links = |number: usize| vec!["sim::Pose"; number].join(";");
+    let climbed = |link: &dyn Fn(usize) -> String| {
+        // At another time in each step.
+        let at = |step: u64, tenth: u64| ((tenth + step * 5) % 6) as usize;
+        found(&looping(|step, tenth| if tenth < 6 { link(at(step, tenth)) } else { "sim::Move".to_owned() }))
+    };
+    assert_eq!(climbed(&|tenth| links(tenth + 1)), ["chain-climbed-each-time | sim::Pose | 60"]);
+    assert!(climbed(&|tenth| links(tenth.max(3) + 1)).is_empty(), "a tree has its work at its leaves");
+    let split = |tenth: usize| {
+        let parts = (0..tenth).map(|at| format!("sim::Split [file:/s.cpp:{}];", 10 + at % 2));
+        format!("{}sim::Split", parts.collect::<String>())
+    };
+    assert!(climbed(&split).is_empty(), "what calls itself at two places is divided into parts");
+    let in_order = looping(|_, tenth| if tenth < 6 { links(tenth as usize + 1) } else { "sim::Move".to_owned() });
+    assert!(found(&in_order).is_empty(), "one climb in each step is a division into parts");
 }
 
 #[test]
@@ -377,9 +402,10 @@ fn findings_of_a_scenario_are_averaged_and_joined_over_scenarios() {
 #[test]
 fn what_is_part_of_a_larger_finding_says_so_and_counts_once() {
     // The open file and its writes are all that the long steps do.
-    let capture = looping(|_, tenth| {
-        let climb = "sim::Pose;sim::Pose;sim::Pose;sim::Keep;std::map<int, int>::insert;malloc";
-        work(tenth, &[(4, climb), (6, "sim::Pose;sim::Pose;sim::Pose;sim::Pose")], "sim::Move")
+    let capture = looping(|step, tenth| {
+        let tenth = if tenth < 6 { (tenth + step * 5) % 6 } else { tenth };
+        let keep = "sim::Pose;sim::Pose;sim::Pose;sim::Pose;sim::Keep;std::map<int, int>::insert;malloc";
+        work(tenth, &[(4, keep), (6, "sim::Pose")], "sim::Move")
     });
     let table = drawn::selected(&capture, &["sim::"], |selection| {
         super::table(std::slice::from_ref(selection), &Calls::default())

@@ -8,6 +8,10 @@
 //!
 //! Without such barriers: workers that the loop's thread wakes in most steps, and that run the same function, while one of
 //! them mostly ends the wait of the loop's thread. The gain is what it runs on the critical path beyond the mean of all.
+//!
+//! Without steps: threads that run the same function and wait for each other all the time. Most of the blocked time of those
+//! with less work is ended by the one with most work, or by a thread that itself mostly waits for that one. The gain is what it
+//! does beyond the mean, as a part of the time in which it runs or is blocked.
 
 use std::collections::BTreeMap;
 
@@ -57,6 +61,9 @@ impl Kind for Barrier {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        if seen.loops.is_none() && !seen.is_loading() {
+            return without_steps(seen).into_iter().collect();
+        }
         // Without wake-ups there is no path, and who ended a wait is unknown.
         let (Some(loops), Some(_)) = (&seen.loops, &seen.path) else { return Vec::new() };
         at_barriers(seen, loops).or_else(|| at_join(seen, loops)).into_iter().collect()
@@ -154,6 +161,109 @@ fn at_join(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
         "show --view critical-path",
     );
     Some(found).filter(|found| found.gain.is_some_and(|gain| gain.share().value >= LEAST))
+}
+
+/// Fewest waits of a worker for another one, and ten parts of the time of which it waits in so many.
+const FEWEST_WAITS: f64 = 50.0;
+const STEADY: usize = 8;
+
+/// The waits of a thread for others, where no steps are known.
+#[derive(Default)]
+struct Waits {
+    count: f64,
+    ns: u64,
+    /// The part of that time that each thread ended.
+    ended: BTreeMap<ThreadId, u64>,
+    met: [bool; 10],
+}
+
+impl Waits {
+    fn of(seen: &Seen<'_, '_>, classes: &mut Classes<'_>, thread: ThreadId) -> Self {
+        let (span, mut waits) = (seen.span(), Self::default());
+        for wait in seen.waits(thread) {
+            if wait.stack.is_none_or(|stack| classes.of(stack) != WaitClass::Condition) {
+                continue;
+            }
+            let ns = blocked_ns(&wait);
+            waits.count += f64::from(wait.count);
+            waits.ns += ns;
+            let part = u128::from(wait.start_ns.saturating_sub(span.start)) * 10;
+            waits.met[(part / u128::from((span.end - span.start).max(1))).min(9) as usize] = true;
+            if let Some(waker) = wait.waker {
+                *waits.ended.entry(waker).or_default() += ns;
+            }
+        }
+        waits
+    }
+
+    fn ended_by(&self, thread: ThreadId) -> u64 {
+        self.ended.get(&thread).copied().unwrap_or(0)
+    }
+
+    fn is_steady(&self) -> bool {
+        self.count >= FEWEST_WAITS && self.met.iter().filter(|met| **met).count() >= STEADY
+    }
+
+    /// Whether most of the time is ended by one thread.
+    fn is_for(&self, thread: ThreadId) -> bool {
+        self.is_steady() && self.ended_by(thread) as f64 >= USUALLY * self.ended.values().sum::<u64>().max(1) as f64
+    }
+}
+
+/// The worker that others with the same work wait for, where no steps are known.
+fn without_steps(seen: &Seen<'_, '_>) -> Option<Found> {
+    seen.selection.window().filter(|_| seen.is_timed() && seen.selection.has_switches())?;
+    let cpu = seen.selection.cpu_times();
+    let last = (0..cpu.len()).filter(|&index| cpu[index].is_some()).max_by_key(|&index| cpu[index])?;
+    let last = ThreadId::from_index(last);
+    let attributed = StackWeights::of_samples(&seen.selection.of_thread(last)).attributed_by_function(seen.functions());
+    let does = seen.functions().all().map(|(id, _)| id).max_by_key(|id| attributed[id.index()].weight)?;
+    let does_it = seen.is_at(does, |_| true);
+    let mut load: BTreeMap<ThreadId, f64> = BTreeMap::new();
+    for sample in seen.selection.samples().filter(|sample| sample.stack.is_some_and(&does_it)) {
+        *load.entry(sample.thread).or_default() += sample.weight as f64;
+    }
+    let most = load.get(&last).copied().filter(|most| *most > 0.0)?;
+    let mut classes = Classes::new(seen.capture(), seen.functions());
+    let waits: BTreeMap<ThreadId, Waits> =
+        seen.selection.threads().map(|(thread, _)| (thread, Waits::of(seen, &mut classes, thread))).collect();
+    // Those who wait for the last one themselves, and then wake others.
+    let after_last: Vec<ThreadId> =
+        waits.iter().filter(|(_, waits)| waits.is_for(last)).map(|(thread, _)| *thread).collect();
+    load.retain(|thread, load| *load >= LEAST_OF_OTHERS * most && (*thread == last || waits[thread].is_steady()));
+    let others: Vec<&Waits> = load.keys().filter(|thread| **thread != last).map(|thread| &waits[thread]).collect();
+    let all_ns: u64 = others.iter().map(|waits| waits.ended.values().sum::<u64>()).sum();
+    let for_last =
+        |waits: &&Waits| waits.ended_by(last) + after_last.iter().map(|one| waits.ended_by(*one)).sum::<u64>();
+    let for_last_ns: u64 = others.iter().map(for_last).sum();
+    if others.is_empty() || (for_last_ns as f64) < USUALLY * all_ns as f64 {
+        return None;
+    }
+    let mean = load.values().sum::<f64>() / load.len() as f64;
+    // It cannot give away more than the time in which the others wait for it.
+    let spare = (most - mean).min(for_last_ns as f64 / load.len() as f64);
+    let spent = seen.off_cpu.spent(last, seen.span())?;
+    let able = (spent.running + spent.blocked).max(1) as f64;
+    if 100.0 * spare / able < LEAST {
+        return None;
+    }
+    let thread = &seen.capture().threads[last.index()];
+    let title =
+        format!("One of {} threads has most of the work of `{}`; the others wait for it", load.len(), seen.name(does));
+    let text = format!(
+        "Thread `{}` ({}) does {:.1} times the mean work of these threads; {} of the time in which the others wait ends when it is done.",
+        thread.name,
+        thread.tid,
+        most / mean,
+        percent(100.0 * for_last_ns as f64 / all_ns.max(1) as f64)
+    );
+    let gain = Gain::of_phase_waiting(spare, able);
+    Some(
+        Found::of_program(title, Some(gain))
+            .about(Some(does))
+            .sure(Confidence::Fair)
+            .because(text, "show --view threads"),
+    )
 }
 
 /// Share of the time in which a CPU that the program uses runs none of its threads; 1 where the CPUs are not known.

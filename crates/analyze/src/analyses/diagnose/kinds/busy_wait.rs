@@ -2,7 +2,8 @@
 //!
 //! Evidence: a thread of its own that never blocks, much of its time at a few instructions or in `sched_yield`, and its other
 //! work always at the same time of a step: it works in lockstep with the steps and yet never waits for them. A thread
-//! that does nothing else has no such work to show, and may compute: that finding is weak and has no gain. Look-alikes: a
+//! that does nothing else has no such work to show, and may compute: that finding is weak and has no gain. Without steps there is only
+//! this one, for a loop of three or four instructions beside other threads that work. Look-alikes: a
 //! thread that computes all the time, which is in lockstep with nothing; a spin of some microseconds before blocking.
 
 use stepscope_model::{FrameKind, Sample, ThreadId};
@@ -21,6 +22,12 @@ const RUNNING: f64 = 0.05;
 
 /// The longest loop that only waits, in bytes of code.
 const LOOP_BYTES: u64 = 32;
+
+/// The same where no steps are known: some three instructions.
+const TINY_BYTES: u64 = 16;
+
+/// Least CPU time of another thread, as a part of that of the one that waits, where no steps are known.
+const OF_OTHERS: f64 = 0.1;
 
 /// Least part of its samples that are in the loop.
 const LEAST: f64 = 0.3;
@@ -60,8 +67,15 @@ impl Kind for BusyWait {
         let Some(window) = seen.selection.window().filter(|_| seen.is_timed() && seen.selection.has_switches()) else {
             return Vec::new();
         };
-        let Some(loops) = &seen.loops else { return Vec::new() };
         let own = seen.loop_threads();
+        let cpu = seen.selection.cpu_times();
+        let has_others = |thread: ThreadId| {
+            let own = cpu[thread.index()].unwrap_or(0) as f64;
+            cpu.iter()
+                .enumerate()
+                .any(|(index, one)| index != thread.index() && one.unwrap_or(0) as f64 >= OF_OTHERS * own)
+        };
+        let loop_bytes = if seen.loops.is_some() { LOOP_BYTES } else { TINY_BYTES };
         let mut by_thread: Vec<Vec<&Sample>> = vec![Vec::new(); seen.capture().threads.len()];
         for sample in seen.selection.samples() {
             by_thread[sample.thread.index()].push(sample);
@@ -76,10 +90,10 @@ impl Kind for BusyWait {
         let mut found: Vec<Found> = Vec::new();
         for (thread, name) in seen.selection.threads().filter(|(thread, _)| !own.contains(thread)) {
             let samples = &by_thread[thread.index()];
-            if samples.len() < FEWEST.0 || !never_blocks(thread) {
+            if samples.len() < FEWEST.0 || !never_blocks(thread) || (seen.loops.is_none() && !has_others(thread)) {
                 continue;
             }
-            let Some(spin) = Spin::of(seen, samples) else { continue };
+            let Some(spin) = Spin::of(seen, samples, loop_bytes) else { continue };
             if found.iter().any(|one| one.function == Some(spin.function)) {
                 continue;
             }
@@ -87,11 +101,13 @@ impl Kind for BusyWait {
             let others: Vec<&Sample> =
                 samples.iter().zip(&spin.is_in).filter(|(_, is_in)| !**is_in).map(|(one, _)| *one).collect();
             let does_nothing_else = others.len() as f64 <= NO_WORK * samples.len() as f64;
-            if part < LEAST || !(does_nothing_else || is_in_lockstep(loops.main(), samples, &others)) {
+            let is_in_lockstep =
+                seen.loops.as_ref().is_some_and(|loops| is_in_lockstep(loops.main(), samples, &others));
+            if part < LEAST || !(does_nothing_else || is_in_lockstep) {
                 continue;
             }
             let function = seen.name(spin.function);
-            let one = if does_nothing_else {
+            let one = if !is_in_lockstep {
                 let title =
                     format!("`{function}` repeats a few instructions all the time, on a thread that never blocks");
                 let text = format!("Thread `{}` does nothing else; it may wait there or compute.", name.name);
@@ -124,7 +140,7 @@ struct Spin {
 }
 
 impl Spin {
-    fn of(seen: &Seen<'_, '_>, samples: &[&Sample]) -> Option<Self> {
+    fn of(seen: &Seen<'_, '_>, samples: &[&Sample], loop_bytes: u64) -> Option<Self> {
         let capture = seen.capture();
         let yields = seen.yields();
         // Where the owned function itself is: the address of its innermost frame, what is inlined into it included.
@@ -147,7 +163,7 @@ impl Spin {
         let mut sorted: Vec<(FunctionId, u64)> = places.iter().flatten().copied().collect();
         sorted.sort_unstable_by_key(|(function, address)| (function.index(), *address));
         let is_near =
-            |first: &(FunctionId, u64), one: &(FunctionId, u64)| one.0 == first.0 && one.1 - first.1 < LOOP_BYTES;
+            |first: &(FunctionId, u64), one: &(FunctionId, u64)| one.0 == first.0 && one.1 - first.1 < loop_bytes;
         let (mut first, mut most) = (0, (0, 0));
         for last in 0..sorted.len() {
             while !is_near(&sorted[first], &sorted[last]) {

@@ -12,6 +12,7 @@ use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
+use crate::query::weights::Amount;
 
 /// A group of library functions.
 pub(super) struct LibraryCalls {
@@ -318,13 +319,31 @@ impl Kind for LibraryCalls {
             .map(|(caller, amount)| {
                 let title = format!("`{}` {}", seen.name(caller), self.does(seen));
                 let without = parts(callers.iter().map(|one| *one == Some(caller)));
-                Found::of(seen, caller, title, without).sure(Confidence::Fair).because(
+                let found = Found::of(seen, caller, title, without).sure(Confidence::Fair).because(
                     format!("{} {} of the CPU time{}.", self.subject, percent(seen.share(amount)), seen.of_steps()),
                     explain(seen, caller),
-                )
+                );
+                with_caller_of_wrapper(seen, found, caller, amount)
             })
             .chain(in_python)
             .collect()
+    }
+}
+
+/// Least part of the time of a function that does nothing but call the library.
+const WRAPPER: f64 = 0.9;
+
+/// A finding about a function that does little else, with the one function that calls it: that is where to change it.
+fn with_caller_of_wrapper(seen: &Seen<'_, '_>, found: Found, wrapper: FunctionId, amount: Amount) -> Found {
+    let under = seen.under(wrapper);
+    let all = seen.sum(|stack| under[stack.index()]);
+    let is_wrapper = amount.weight as f64 >= WRAPPER * all.weight as f64;
+    match seen.common_owner_above(wrapper, &under).filter(|_| is_wrapper) {
+        Some(caller) => {
+            let text = format!("It does nothing else, and `{}` calls it.", seen.name(caller));
+            found.because(text, explain(seen, caller))
+        }
+        None => found,
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! Evidence: live heap bytes have a rising trend (Theil and Sen; the 95 % interval lies above zero) in the steps, and in their
 //! second half nearly as much. Each of 20 parts of the time counts by its smallest value, so that what is freed again does not
-//! count. The function holds most of the growth. Without a recorded heap resident memory is the evidence; that
-//! is weak, because allocators keep what is freed. Look-alikes: a cache that fills, a log that is kept.
+//! count. The function holds most of the growth. Without a recorded heap resident memory is the evidence, and the function
+//! below which most page faults touch new memory; that is weak, because allocators keep what is freed. A short recording without
+//! steps may be of loading, unless the thread that touches the memory waits for messages, others or time all the time: it serves.
+//! Look-alikes: a cache that fills, a log that is kept.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +16,23 @@ use stepscope_stats::trend;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
 use crate::analyses::diagnose::seen::Seen;
+use crate::query::events::{self, Role};
 use crate::query::functions::FunctionId;
+use crate::query::wait_class::{Classes, WaitClass};
+use crate::query::weights::{Amount, StackWeights};
 
 /// Parts of the time.
 const PARTS: usize = 20;
 
 /// Without steps, a shorter recording may be of loading.
 const LOADED_NS: u64 = 60_000_000_000;
+
+/// Without steps, a thread that waits so many times, and in so many of ten parts of the time, has loaded.
+const FEWEST_WAITS: f64 = 50.0;
+const STEADY: usize = 8;
+
+/// Least part of the page faults that are below one function.
+const MOSTLY: f64 = 0.5;
 
 /// Fewest points of half of the time: a recording of four seconds has eight readings.
 const FEWEST_POINTS: usize = 3;
@@ -72,12 +84,8 @@ impl Kind for MemoryGrowth {
                 let found = of_heap(seen, &growth);
                 if may_load { found.sure(Confidence::Weak) } else { found }
             }),
-            false if may_load => None,
-            false => growth(seen, "rss_bytes", least_resident).map(|growth| {
-                Found::of_program("Resident memory grows while it runs".to_owned(), None)
-                    .sure(Confidence::Weak)
-                    .because(growth.told("Resident memory"), "show --view resources")
-            }),
+            false => growth(seen, "rss_bytes", least_resident)
+                .and_then(|growth| of_resident(seen, &Faults::of(seen), &growth, may_load)),
         }
         .into_iter()
         .collect()
@@ -107,6 +115,75 @@ fn of_heap(seen: &Seen<'_, '_>, growth: &Growth) -> Found {
         .about(Some(owner))
         .because(told, "show --view heap-time")
         .confirmed(format!("It holds {share} of the growth."), "show --view heap --sort leaked_bytes")
+}
+
+/// The page faults in the steps, or in the recorded time.
+struct Faults {
+    by_function: Vec<Amount>,
+    total: Amount,
+    /// The thread with most of them.
+    thread: Option<ThreadId>,
+}
+
+impl Faults {
+    fn of(seen: &Seen<'_, '_>) -> Self {
+        let span = seen.span();
+        let event = events::of_role(seen.capture(), Role::MinorFaults).next();
+        let Some(event) = event else {
+            return Self { by_function: Vec::new(), total: Amount::default(), thread: None };
+        };
+        let faults = seen.selection.of_event(event).within(span);
+        let mut by_thread: BTreeMap<ThreadId, u64> = BTreeMap::new();
+        faults.samples().for_each(|fault| *by_thread.entry(fault.thread).or_default() += fault.weight);
+        let thread = by_thread.into_iter().max_by_key(|(thread, faults)| (*faults, *thread)).map(|(thread, _)| thread);
+        let all = StackWeights::of_samples(&faults);
+        let by_function = all.attributed_by_function(seen.functions());
+        Self { by_function, total: all.total(), thread }
+    }
+
+    /// The owned function below which most of them are, with its share in percent.
+    fn function(&self, seen: &Seen<'_, '_>) -> Option<(FunctionId, f64)> {
+        let amount = |id: &FunctionId| self.by_function.get(id.index()).map_or(0, |amount| amount.weight);
+        let most = seen.functions().all().map(|(id, _)| id).max_by_key(amount)?;
+        let part = amount(&most) as f64 / self.total.weight.max(1) as f64;
+        (part >= MOSTLY).then_some((most, 100.0 * part))
+    }
+}
+
+/// Whether a thread waits for messages, other threads or time all the time.
+fn serves(seen: &Seen<'_, '_>, thread: ThreadId) -> bool {
+    let (span, mut classes) = (seen.span(), Classes::new(seen.capture(), seen.functions()));
+    let (mut count, mut met) = (0.0, [false; 10]);
+    for wait in seen.waits(thread) {
+        let class = wait.stack.map(|stack| classes.of(stack));
+        if !matches!(class, Some(WaitClass::Network | WaitClass::Condition | WaitClass::Sleep | WaitClass::Other)) {
+            continue;
+        }
+        count += f64::from(wait.count);
+        let part = u128::from(wait.start_ns.saturating_sub(span.start)) * 10 / u128::from(span.end - span.start).max(1);
+        met[part.min(9) as usize] = true;
+    }
+    count >= FEWEST_WAITS && met.iter().filter(|met| **met).count() >= STEADY
+}
+
+/// Resident memory that grows, with the function that touches the new memory.
+fn of_resident(seen: &Seen<'_, '_>, faults: &Faults, growth: &Growth, may_load: bool) -> Option<Found> {
+    if may_load && !faults.thread.is_some_and(|thread| serves(seen, thread)) {
+        return None;
+    }
+    let told = growth.told("Resident memory");
+    let found = |title: String| {
+        let found = Found::of_program(title, None).sure(Confidence::Weak);
+        found.because(told, "show --view resources")
+    };
+    Some(match faults.function(seen) {
+        Some((function, share)) => {
+            let text = format!("{} of the memory that is touched first is touched there.", percent(share));
+            let title = format!("Memory grows while it runs, most of it below `{}`", seen.name(function));
+            found(title).about(Some(function)).because(text, "show --view faults")
+        }
+        None => found("Resident memory grows while it runs".to_owned()),
+    })
 }
 
 /// The trend of a quantity of all processes in the steps; `None` if it does not grow.

@@ -18,6 +18,7 @@ mod file_reopened;
 mod file_state;
 mod file_wait;
 mod first_step;
+mod fixed_sleep;
 mod fixed_start;
 mod full_scan;
 mod kernel_files;
@@ -28,7 +29,9 @@ mod lock_wait;
 mod many_threads;
 mod memory;
 mod memory_growth;
+mod moved_elements;
 mod one_thread;
+mod own_parser;
 mod page_faults;
 mod polling;
 mod query_per_item;
@@ -36,6 +39,7 @@ mod recursion;
 mod reference_counts;
 mod run_queue;
 mod sleep_within;
+mod small_arrays;
 mod small_messages;
 mod small_pieces;
 mod small_writes;
@@ -66,6 +70,8 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &text_look_up::TextLookUp,
     &text_keys::TextKeys,
     &copies::Copies,
+    &moved_elements::MovedElements,
+    &small_arrays::SmallArrays,
     &library_calls::SORT,
     &library_calls::EXCEPTIONS,
     &library_calls::CASTS,
@@ -74,6 +80,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &library_calls::PATTERNS,
     &library_calls::GENERATORS,
     &library_calls::PARSERS,
+    &own_parser::OwnParser,
     &reference_counts::ReferenceCounts,
     &file_state::FileState,
     &query_per_item::QueryPerItem,
@@ -88,6 +95,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &false_sharing::FalseSharing,
     &file_wait::FileWait,
     &sleep_within::SleepWithin,
+    &fixed_sleep::FixedSleep,
     &one_thread::OneThread,
     &threads_each_step::ThreadsEachStep,
     &many_threads::ManyThreads,

@@ -1,16 +1,34 @@
 //! A chain is climbed again for each object: a function calls itself up to the root, in every step.
 //!
-//! Evidence: an owned function is on its stacks three times and more on average, in all parts of the steady phase.
-//! Look-alikes: a tree that is walked once from the top, which no cache saves.
+//! Evidence: an owned function is on its stacks three times and more on average, in all parts of the steady phase. It calls
+//! itself at one place, and its outermost calls have as much work of their own as the inner ones, at all times of a step: each
+//! object starts a climb. Look-alikes: a tree that is walked from its root, whose outermost call is one; a division into parts (a
+//! sort, the building of a tree, a parser), which calls itself at several places, or whose outermost calls come first in a step.
+
+use std::collections::BTreeMap;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::query::functions::FunctionId;
+use stepscope_model::{FrameId, StackId};
 
 const LEAST: f64 = 5.0;
 
 /// Least mean number of times that the function is on a stack.
 const DEPTH: f64 = 3.0;
+
+/// Least part of the calls of itself that are at one place.
+const AT_ONE_PLACE: f64 = 0.9;
+
+/// Least work of outermost calls, as a part of that of the calls at the depth with most of it.
+const OUTERMOST: f64 = 0.4;
+
+/// Parts that a step is divided into.
+const PARTS: usize = 20;
+
+/// Chi-square with 19 degrees of freedom is larger by chance once in 1,000.
+const BY_CHANCE: f64 = 43.8;
 
 pub(super) struct Recursion;
 
@@ -34,10 +52,7 @@ impl Kind for Recursion {
         let owners = seen.inclusive().into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         let mut found = Vec::new();
         for (function, amount) in owners {
-            let depth = mean_depth(seen, function);
-            if depth < DEPTH {
-                continue;
-            }
+            let Some(depth) = depth_of_chain(seen, function) else { continue };
             let under = seen.under(function);
             let title = format!("`{}` calls itself along a chain in every step", seen.name(function));
             let without = parts(under.iter().copied());
@@ -53,19 +68,58 @@ impl Kind for Recursion {
     }
 }
 
-/// How often a function is on the stacks that it is on.
-fn mean_depth(seen: &Seen<'_, '_>, function: crate::query::functions::FunctionId) -> f64 {
+/// How often a function is on the stacks that it is on, if it climbs chains.
+fn depth_of_chain(seen: &Seen<'_, '_>, function: FunctionId) -> Option<f64> {
     let capture = seen.capture();
-    let mut depths: Vec<u32> = Vec::with_capacity(capture.stacks.len());
+    let subtrees = seen.cpu.subtrees(capture);
+    // Of each node: how often the function is on its stack, and the frame of the innermost time.
+    let mut nodes: Vec<(usize, Option<FrameId>)> = Vec::with_capacity(capture.stacks.len());
+    let mut places: BTreeMap<(Option<u32>, Option<u64>), f64> = BTreeMap::new();
     for (index, node) in capture.stacks.iter().enumerate() {
-        let above = node.parent.map_or(0, |parent| depths[parent.index()]);
-        let id = seen.functions().of_node(capture, stepscope_model::StackId::from_index(index));
-        depths.push(above + u32::from(id == function));
+        let (depth, innermost) = node.parent.map_or((0, None), |parent| nodes[parent.index()]);
+        if seen.functions().of_node(capture, StackId::from_index(index)) != function {
+            nodes.push((depth, innermost));
+            continue;
+        }
+        if let Some(caller) = innermost {
+            let frame = &capture.frames[caller.index()];
+            let address = frame.address.filter(|_| frame.line.is_none());
+            *places.entry((frame.line, address)).or_default() += subtrees[index].weight as f64;
+        }
+        nodes.push((depth + 1, Some(node.frame)));
     }
-    let (mut sum, mut weight) = (0.0, 0.0);
-    for (stack, amount) in seen.cpu.occupied().filter(|(stack, _)| depths[stack.index()] > 0) {
-        sum += f64::from(depths[stack.index()]) * amount.weight as f64;
-        weight += amount.weight as f64;
+    let mut at_depth: Vec<f64> = Vec::new();
+    for (stack, amount) in seen.cpu.occupied() {
+        let depth = nodes[stack.index()].0;
+        at_depth.resize(at_depth.len().max(depth + 1), 0.0);
+        at_depth[depth] += amount.weight as f64;
     }
-    if weight > 0.0 { sum / weight } else { 0.0 }
+    let on_it = at_depth.get(1..).filter(|on_it| !on_it.is_empty())?;
+    let all: f64 = on_it.iter().sum();
+    let mean = on_it.iter().zip(1..).map(|(weight, depth)| weight * f64::from(depth)).sum::<f64>() / all.max(1.0);
+    let most = on_it.iter().fold(0.0, |most: f64, weight| most.max(*weight));
+    let (at_one, at_all) = (places.values().fold(0.0, |most: f64, one| most.max(*one)), places.values().sum::<f64>());
+    let is_chain = at_one >= AT_ONE_PLACE * at_all && on_it[0] >= OUTERMOST * most;
+    let outermost: Vec<Option<bool>> = nodes.iter().map(|(depth, _)| (*depth > 0).then_some(*depth == 1)).collect();
+    (mean >= DEPTH && is_chain && come_at_all_times(seen, &outermost)).then_some(mean)
+}
+
+/// Whether outermost calls are sampled at the same times of a step as all others. `outermost` has each node that the function is
+/// on.
+fn come_at_all_times(seen: &Seen<'_, '_>, outermost: &[Option<bool>]) -> bool {
+    let Some(loops) = &seen.loops else { return true };
+    let steps = loops.main();
+    let (mut of_all, mut of_outermost) = ([0.0; PARTS], [0.0; PARTS]);
+    for sample in seen.selection.samples() {
+        let Some(is_outermost) = sample.stack.and_then(|stack| outermost[stack.index()]) else { continue };
+        let Some(time) = sample.time_ns else { continue };
+        let Some(step) = steps.at(time).map(|step| steps.range(step)) else { continue };
+        let part = (time - step.start) as usize * PARTS / (step.end - step.start).max(1) as usize;
+        of_all[part.min(PARTS - 1)] += 1.0;
+        of_outermost[part.min(PARTS - 1)] += f64::from(u8::from(is_outermost));
+    }
+    let share = of_outermost.iter().sum::<f64>() / of_all.iter().sum::<f64>().max(1.0);
+    let parts = of_all.iter().zip(of_outermost).filter(|(all, _)| **all > 0.0);
+    let distance = |(all, outermost): (&f64, f64)| (outermost - share * all).powi(2) / (share * all).max(0.5);
+    parts.map(distance).sum::<f64>() <= BY_CHANCE
 }

@@ -87,7 +87,7 @@ fn goes(work: Work) -> bool {
 
 /// One flag per stack: whether values come back from text, or a stream is made for one.
 fn there_and_back(seen: &Seen<'_, '_>) -> Vec<bool> {
-    const PARTS: [&str; 19] = [
+    const PARTS: [&str; 9] = [
         "std::basic_istream",
         "std::istream",
         "std::basic_istringstream",
@@ -96,6 +96,15 @@ fn there_and_back(seen: &Seen<'_, '_>) -> Vec<bool> {
         "std::basic_stringbuf",
         "std::basic_ios",
         "std::locale",
+        "std::num_get",
+    ];
+    let streams = below_owner(seen, &PARTS);
+    from_text(seen).into_iter().zip(streams).map(|(from_text, stream)| from_text || stream).collect()
+}
+
+/// One flag per stack: whether a number is made from text.
+pub(super) fn from_text(seen: &Seen<'_, '_>) -> Vec<bool> {
+    const PARTS: [&str; 11] = [
         "std::num_get",
         "std::sto",
         "strto",
@@ -108,10 +117,15 @@ fn there_and_back(seen: &Seen<'_, '_>) -> Vec<bool> {
         "core::str::parse",
         "std::from_chars",
     ];
+    below_owner(seen, &PARTS)
+}
+
+/// One flag per stack: whether such a function is between its leaf and its nearest owned function.
+fn below_owner(seen: &Seen<'_, '_>, starts: &[&str]) -> Vec<bool> {
     let functions = seen.functions();
     let is_part = |own: &str| {
         let own = own.replacen("std::__cxx11::", "std::", 1);
-        PARTS.iter().any(|part| own.starts_with(part))
+        starts.iter().any(|part| own.starts_with(part))
     };
     let of_function: Vec<bool> = functions.all().map(|(_, function)| is_part(&own_name(&function.name))).collect();
     let mut flags: Vec<bool> = Vec::with_capacity(seen.capture().stacks.len());

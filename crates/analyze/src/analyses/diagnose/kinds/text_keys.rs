@@ -3,7 +3,7 @@
 //! Evidence: look-ups in maps and sets with texts as keys cost below one owned function in all parts of the steady phase. The
 //! key is a text if the container's first template parameter is one, or if the look-ups compare texts. Look-alikes: names
 //! that come from outside with each message, and have to be looked up once. Where the key is made for each look-up,
-//! `allocations-each-step` has it.
+//! `allocations-each-step` has it, unless the look-ups themselves take 10 %: then the gain is that of both.
 
 use stepscope_model::StackId;
 
@@ -17,6 +17,9 @@ use crate::query::work::Work;
 
 /// Least share of CPU time.
 const LEAST: f64 = 4.0;
+
+/// The same where the text is made for the look-up.
+const LEAST_WITH_KEYS: f64 = 10.0;
 
 /// Least part of a function's look-ups that show a text.
 const SHOWN: f64 = 0.3;
@@ -68,24 +71,47 @@ impl Kind for TextKeys {
         }
         let shows_text = below_owner(seen, |function| has_text_key(&function.name) || is_of_text(&function.name));
         let looks_up = |work: Work| work == Work::LookUp;
-        seen.lasting(LEAST, looks_up)
-            .filter(|(owner, amount)| {
-                let at = seen.is_at(*owner, looks_up);
-                let shown = seen.sum(|stack| at(stack) && shows_text[stack.index()]);
-                shown.weight as f64 >= SHOWN * amount.weight as f64 && !allocations::makes_keys(seen, *owner)
-            })
-            .map(|(owner, amount)| {
-                let title = format!("`{}` looks up texts in a map {}", seen.name(owner), seen.repeatedly());
-                Found::of(seen, owner, title, seen.without(owner, looks_up)).sure(Confidence::Fair).because(
-                    format!(
-                        "Look-ups by text keys take {} of the CPU time, all the time.",
-                        percent(seen.share(amount))
-                    ),
+        let found = seen.lasting(LEAST, looks_up).filter_map(|(owner, amount)| {
+            let at = seen.is_at(owner, looks_up);
+            let shown = seen.sum(|stack| at(stack) && shows_text[stack.index()]);
+            let makes_keys = allocations::makes_keys(seen, owner);
+            let is_large = !makes_keys || seen.share(amount) >= LEAST_WITH_KEYS;
+            if (shown.weight as f64) < SHOWN * amount.weight as f64 || !is_large {
+                return None;
+            }
+            let (name, when) = (seen.name(owner), seen.repeatedly());
+            let share = percent(seen.share(amount));
+            let told = format!("Look-ups by text keys take {share} of the CPU time, all the time.");
+            let found = if makes_keys {
+                let all = seen.at_owner(owner, goes_with_keys);
+                let title = format!("`{name}` looks up texts in a map {when}, and makes each text for it");
+                Found::of(seen, owner, title, seen.without(owner, goes_with_keys)).because(
+                    format!("{told} With the texts that are made for them it is {}.", percent(seen.share(all))),
                     explain(seen, owner),
                 )
-            })
-            .collect()
+            } else {
+                let title = format!("`{name}` looks up texts in a map {when}");
+                Found::of(seen, owner, title, seen.without(owner, looks_up)).because(told, explain(seen, owner))
+            };
+            Some(found.sure(Confidence::Fair))
+        });
+        found.collect()
     }
+}
+
+/// Look-ups, and the texts that are made for them.
+fn goes_with_keys(work: Work) -> bool {
+    matches!(
+        work,
+        Work::LookUp
+            | Work::Allocation
+            | Work::ContainerGrowth
+            | Work::GrowthMemory
+            | Work::Text
+            | Work::Formatting
+            | Work::Copy
+            | Work::Comparison
+    )
 }
 
 /// One flag per stack: whether such a function is between its leaf and its nearest owned function.

@@ -1,0 +1,84 @@
+//! All elements of an array are moved to insert or remove one at its front.
+//!
+//! Evidence: moving memory below a function of the language's library that inserts or removes one element of an array
+//! (`std::vector::erase`, `Vec::remove`, `list.pop(0)`), in all parts of the steady phase. It takes much only if many elements stand
+//! behind the one. Look-alikes: few elements that are large.
+
+use stepscope_model::StackId;
+
+use crate::Function;
+use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::query::functions::is_of_cpython;
+use crate::query::qualified_name::own_name;
+use crate::query::work::Work;
+
+/// Least share of CPU time.
+const LEAST: f64 = 5.0;
+
+/// Beginnings of functions that insert or remove one element.
+const OF_LIBRARIES: [&str; 12] = [
+    "std::vector::erase",
+    "std::vector::_M_erase",
+    "std::vector::insert",
+    "std::vector::_M_insert_aux",
+    "std::vector::emplace",
+    "std::basic_string::erase",
+    "std::__cxx11::basic_string::erase",
+    "alloc::vec::Vec<T,A>::remove",
+    "alloc::vec::Vec<T,A>::insert",
+    "alloc::vec::Vec::remove",
+    "alloc::vec::Vec::insert",
+    "alloc::vec::Vec::drain",
+];
+
+/// CPython's functions that do, and move what is behind.
+const OF_PYTHON: [&str; 6] = ["list_pop", "list_pop_impl", "list_insert", "list_insert_impl", "ins1", "list_ass_slice"];
+
+pub(super) struct MovedElements;
+
+impl Kind for MovedElements {
+    fn name(&self) -> &'static str {
+        "elements-moved-each-step"
+    }
+
+    fn advice(&self) -> &'static str {
+        "Use a queue for what is taken from the front (`std::deque`, `VecDeque`, `collections.deque`). Where the order does not matter, \
+         swap the element with the last one and remove that."
+    }
+
+    fn confirm(&self) -> &'static str {
+        "See the length of the array there: the cost grows with it."
+    }
+
+    fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        if seen.is_loading() {
+            return Vec::new();
+        }
+        let changes = seen.paths_through(changes_one);
+        let moves = |stack: StackId| {
+            changes[stack.index()] && matches!(seen.work[stack.index()], Work::Copy | Work::ContainerGrowth)
+        };
+        let mover = |stack: StackId| seen.functions().attributed(stack).filter(|_| moves(stack));
+        let large = seen.by_function(mover).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
+        let steady = large.filter(|(owner, _)| seen.is_steady(|stack| mover(stack) == Some(*owner)));
+        let found = steady.map(|(owner, amount)| {
+            let name = seen.name(owner);
+            let title = format!("`{name}` inserts or removes near the front of an array {}", seen.repeatedly());
+            let stacks = (0..changes.len()).map(StackId::from_index);
+            let without = parts(stacks.map(|stack| mover(stack) == Some(owner)));
+            let share = percent(seen.share(amount));
+            let text = format!("Moving the elements behind takes {share} of the CPU time{}.", seen.of_steps());
+            Found::of(seen, owner, title, without).sure(Confidence::Fair).because(text, explain(seen, owner))
+        });
+        found.collect()
+    }
+}
+
+/// Whether a library's function inserts or removes one element of an array.
+fn changes_one(function: &Function) -> bool {
+    let own = own_name(&function.name);
+    let of_library = || OF_LIBRARIES.iter().any(|start| own.starts_with(start));
+    !function.owned && (of_library() || (is_of_cpython(function) && OF_PYTHON.contains(&&*own)))
+}
