@@ -60,8 +60,7 @@ fn a_fixed_sleep_in_each_cycle_is_told_from_one_that_ends_at_a_time() {
         }
         of_kind(&drawing, "fixed-sleep-each-cycle")
     };
-    let rows = paced(false);
-    assert!(rows.len() == 1 && rows[0].starts_with("fixed-sleep-each-cycle | sim::Run | 2"), "{rows:?}");
+    assert_eq!(paced(false), ["fixed-sleep-each-cycle | sim::Run | -"]);
     assert!(paced(true).is_empty());
 }
 
@@ -120,7 +119,9 @@ fn a_worker_with_most_of_the_work_is_found_without_steps() {
 #[test]
 fn memory_that_grows_in_a_server_names_who_touches_it() {
     let growing = |waits: bool| {
-        let mut drawing = every_second_ms("sim::Answer");
+        let of_ms =
+            |ms: u64| if ms % 25 == 0 { "main;sim::Run;sim::Answer;malloc" } else { "main;sim::Run" }.to_owned();
+        let mut drawing = sampled(lived(&["main"], WHOLE_NS), of_ms);
         let mut faults = String::new();
         for cycle in 0..CYCLES {
             let start = cycle * CYCLE_NS;
@@ -140,10 +141,11 @@ fn memory_that_grows_in_a_server_names_who_touches_it() {
                 thread: None,
             });
         }
-        of_kind(&drawing, "memory-grows-over-time")
+        found(&drawing.capture)
     };
-    assert_eq!(growing(true), ["memory-grows-over-time | sim::Keep | -"]);
-    assert!(growing(false).is_empty(), "it may load");
+    let small_gain = "allocations-each-step | sim::Answer | 4";
+    assert_eq!(growing(true), ["memory-grows-over-time | sim::Keep | -", small_gain], "it ends the program in time");
+    assert_eq!(growing(false), [small_gain], "it may load");
 }
 
 #[test]
@@ -187,6 +189,9 @@ fn a_parser_of_the_programs_own_is_found_at_who_keeps_what_it_parsed() {
     };
     let parses = sampled(lived(&["main"], WHOLE_NS), of_ms);
     assert_eq!(of_kind(&parses, "text-parsed-each-step"), ["text-parsed-each-step | sim::Reload | 50"]);
+    let of_c = |ms: u64| of_ms(ms).replace("core::num::dec2flt::dec2flt", "__GI_____strtod_l_internal");
+    let of_c = sampled(lived(&["main"], WHOLE_NS), of_c);
+    assert_eq!(of_kind(&of_c, "text-parsed-each-step"), ["text-parsed-each-step | sim::Reload | 50"]);
     let number_only = every_second_ms("sim::Value;strtod");
     assert!(of_kind(&number_only, "text-parsed").is_empty(), "nothing is built");
 }

@@ -163,6 +163,9 @@ fn look_ups_by_texts_are_told_from_those_by_numbers() {
         work(tenth, &[(2, text), (3, find)], "sim::Move")
     });
     assert_eq!(found(&compares), ["text-keys-each-step | sim::Get | 20"], "a look-up that compares texts");
+    let of_rust = "sim::Get;std::collections::hash::map::HashMap<K,V,S,A>::get_mut;hashbrown::map::make_hash;\
+                   <std::hash::random::DefaultHasher as core::hash::Hasher>::write_str";
+    assert_eq!(of(of_rust, 2), ["text-keys-each-step | sim::Get | 20"]);
     let made = looping(|_, tenth| work(tenth, &[(1, "sim::Get;malloc"), (6, hash)], "sim::Move"));
     assert_eq!(
         found(&made),

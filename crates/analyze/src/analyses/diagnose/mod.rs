@@ -14,7 +14,8 @@
 //! one's gain, and the total counts each stack once.
 //!
 //! # Order
-//! By gain in percent of the step, or of loading. Findings without a known gain come last.
+//! By gain in percent of the step, or of loading. Findings without a known gain come last, but for memory that grows below a known
+//! function: it comes before gains of less than 5 %.
 
 mod busy_machine;
 mod calls;
@@ -68,6 +69,11 @@ trait Kind: Sync {
         &[]
     }
 
+    /// Whether it ends the program in time, whatever it gains: memory that grows.
+    fn ends_program(&self) -> bool {
+        false
+    }
+
     /// Whether it looks at captures of builds; others look at all but these.
     fn is_of_builds(&self) -> bool {
         false
@@ -76,6 +82,9 @@ trait Kind: Sync {
     /// What a capture shows. `other` is the capture of the same execution's other phase.
     fn find(&self, seen: &Seen<'_, '_>, other: Option<&Seen<'_, '_>>) -> Vec<Found>;
 }
+
+/// Gains below this percent come after what ends the program in time.
+const ENDS_PROGRAM: f64 = 5.0;
 
 /// Gains below this percent of the step or the phase are left out.
 const LEAST_GAIN: f64 = 1.0;
@@ -111,9 +120,13 @@ impl Finding {
         self.gain.map_or(-1.0, |gain| gain.share().value)
     }
 
-    /// The largest gain first.
+    /// The largest gain first. What has no gain comes last, but for what ends the program in time.
     fn order(&self, other: &Self) -> Ordering {
-        other.share().total_cmp(&self.share()).then_with(|| self.cause().cmp(&other.cause()))
+        let urgency = |one: &Self| match one.kind.ends_program() && one.function.is_some() {
+            true => one.share().max(ENDS_PROGRAM),
+            false => one.share(),
+        };
+        urgency(other).total_cmp(&urgency(self)).then_with(|| self.cause().cmp(&other.cause()))
     }
 }
 

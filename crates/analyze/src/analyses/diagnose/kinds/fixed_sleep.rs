@@ -1,15 +1,14 @@
 //! A loop is paced by a sleep of fixed length, so each of its cycles is longer by the time of its work.
 //!
 //! Evidence: a thread sleeps at one place again and again, always for the same time, while the time from the end of a sleep to
-//! that of the next one varies with its work, which is 5 % of it or more. The thread waits for nothing else. The gain is what a
-//! cycle would be shorter if its work were part of the sleep's time. Look-alikes: a loop that sleeps until a point in time: its sleeps
+//! that of the next one varies with its work, which is 5 % of it or more. The thread waits for nothing else. It has no gain, because
+//! nobody says that the sleep's length is meant as the period; the evidence says how much shorter cycles would be. Look-alikes: a loop that sleeps until a point in time: its sleeps
 //! vary with its work, and its cycles do not; a pause that is wanted after each piece of work.
 
 use std::collections::BTreeMap;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
-use crate::analyses::diagnose::gain::Gain;
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
@@ -67,24 +66,21 @@ impl Kind for FixedSleep {
                 continue;
             }
             let cycle = pace.sleep_ns + pace.work_ns;
-            let gain_ns = pace.work_ns.min(pace.sleep_ns);
             let name = seen.name(pace.function);
             let title = format!(
                 "`{name}` sleeps for {} in each cycle, whatever its work takes: cycles are late by their work",
                 ns(pace.sleep_ns)
             );
             let text = format!(
-                "Thread `{}` works for {} between sleeps of the same length, so a cycle takes {} ({} longer than the sleep).",
+                "Thread `{}` works for {} between sleeps of the same length, so a cycle takes {}. If the sleep is to be its period, \
+                 cycles could be {} shorter.",
                 row.name,
                 ns(pace.work_ns),
                 ns(cycle),
-                percent(100.0 * pace.work_ns / pace.sleep_ns)
+                percent(100.0 * pace.work_ns.min(pace.sleep_ns) / cycle)
             );
-            let gain = match (seen.loop_threads().contains(&thread), seen.steps()) {
-                (true, Some((_, step_ns))) => Gain::of_waiting(gain_ns / cycle * step_ns, step_ns),
-                _ => Gain::of_phase_waiting(gain_ns * pace.cycles as f64, cycle * pace.cycles as f64),
-            };
-            let one = Found::of_program(title, Some(gain)).about(Some(pace.function)).sure(Confidence::Fair);
+            // Whether the loop has to keep a pace is not known.
+            let one = Found::of_program(title, None).about(Some(pace.function)).sure(Confidence::Fair);
             found.push(one.because(text, "show --view wall"));
         }
         found
@@ -95,7 +91,6 @@ impl Kind for FixedSleep {
 struct Pace {
     /// The owned function that sleeps.
     function: FunctionId,
-    cycles: usize,
     sleep_ns: f64,
     work_ns: f64,
 }
@@ -131,7 +126,6 @@ impl Pace {
         let matters = 100.0 * work_ns >= LEAST * cycle && 100.0 * other_ns <= OTHER * cycle;
         (is_fixed && matters && LENGTHS.contains(&lengths.median)).then_some(Self {
             function,
-            cycles,
             sleep_ns: lengths.median,
             work_ns,
         })

@@ -71,6 +71,10 @@ impl Kind for MemoryGrowth {
         &["allocations-each-step"]
     }
 
+    fn ends_program(&self) -> bool {
+        true
+    }
+
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         if seen.is_loading() {
             return Vec::new();

@@ -7,6 +7,7 @@ use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::Seen;
+use crate::query::frame_kind::undecorated;
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
@@ -104,12 +105,10 @@ fn there_and_back(seen: &Seen<'_, '_>) -> Vec<bool> {
 
 /// One flag per stack: whether a number is made from text.
 pub(super) fn from_text(seen: &Seen<'_, '_>) -> Vec<bool> {
-    const PARTS: [&str; 11] = [
+    const PARTS: [&str; 9] = [
         "std::num_get",
         "std::sto",
         "strto",
-        "__strto",
-        "____strto",
         "sscanf",
         "vsscanf",
         "vfscanf",
@@ -125,7 +124,8 @@ fn below_owner(seen: &Seen<'_, '_>, starts: &[&str]) -> Vec<bool> {
     let functions = seen.functions();
     let is_part = |own: &str| {
         let own = own.replacen("std::__cxx11::", "std::", 1);
-        starts.iter().any(|part| own.starts_with(part))
+        let plain = undecorated(&own);
+        starts.iter().any(|part| own.starts_with(part) || plain.starts_with(part))
     };
     let of_function: Vec<bool> = functions.all().map(|(_, function)| is_part(&own_name(&function.name))).collect();
     let mut flags: Vec<bool> = Vec::with_capacity(seen.capture().stacks.len());

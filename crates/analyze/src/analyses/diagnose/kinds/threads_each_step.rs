@@ -74,7 +74,9 @@ impl Kind for ThreadsEachStep {
         let title = match started.rate {
             Rate::PerStep(number) if number < 1.5 => format!("`{name}` starts a thread in every step"),
             Rate::PerStep(number) => format!("`{name}` starts {number:.0} threads in every step"),
-            Rate::PerSecond(number) => format!("`{name}` starts {} per second", NoteValue::plural(number.round() as usize, "thread")),
+            Rate::PerSecond(number) => {
+                format!("`{name}` starts {} per second", NoteValue::plural(number.round() as usize, "thread"))
+            }
         };
         let text = format!(
             "{} lived for {} each; starting and ending them takes {} of the CPU time.",
