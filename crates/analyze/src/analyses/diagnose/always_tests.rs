@@ -119,8 +119,9 @@ fn a_worker_with_most_of_the_work_is_found_without_steps() {
 #[test]
 fn memory_that_grows_in_a_server_names_who_touches_it() {
     let growing = |waits: bool| {
-        let of_ms =
-            |ms: u64| if ms % 25 == 0 { "main;sim::Run;sim::Answer;malloc" } else { "main;sim::Run" }.to_owned();
+        let of_ms = |ms: u64| {
+            if ms.is_multiple_of(25) { "main;sim::Run;sim::Answer;malloc" } else { "main;sim::Run" }.to_owned()
+        };
         let mut drawing = sampled(lived(&["main"], WHOLE_NS), of_ms);
         let mut faults = String::new();
         for cycle in 0..CYCLES {

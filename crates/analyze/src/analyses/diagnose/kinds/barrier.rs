@@ -163,7 +163,7 @@ fn at_join(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
     Some(found).filter(|found| found.gain.is_some_and(|gain| gain.share().value >= LEAST))
 }
 
-/// Fewest waits of a worker for another one, and ten parts of the time of which it waits in so many.
+/// Fewest waits of a worker for another one, and the number of ten parts of the time in which it waits.
 const FEWEST_WAITS: f64 = 50.0;
 const STEADY: usize = 8;
 

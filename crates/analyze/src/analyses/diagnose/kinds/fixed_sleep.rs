@@ -15,14 +15,14 @@ use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
 use stepscope_model::ThreadId;
 
-/// Fewest sleeps of a thread, and ten parts of the time of which it sleeps in so many.
+/// Fewest sleeps of a thread, and the number of ten parts of the time in which it sleeps.
 const FEWEST: usize = 20;
 const STEADY: usize = 8;
 
 /// Lengths of sleeps that pace a loop, in ns.
 const LENGTHS: std::ops::RangeInclusive<f64> = 500_000.0..=500_000_000.0;
 
-/// Cycles vary by so many times as much as the sleeps in them.
+/// Least spread of cycles, as a multiple of that of the sleeps in them.
 const VARIES: f64 = 3.0;
 
 /// Most that the sleeps vary, as a part of their length.
@@ -72,7 +72,7 @@ impl Kind for FixedSleep {
                 ns(pace.sleep_ns)
             );
             let text = format!(
-                "Thread `{}` works for {} between sleeps of the same length, so a cycle takes {}. If the sleep is to be its period, \
+                "Thread `{}` works for {} between sleeps of the same length, so a cycle takes {}. If the sleep should be its period, \
                  cycles could be {} shorter.",
                 row.name,
                 ns(pace.work_ns),

@@ -27,7 +27,7 @@ const PARTS: usize = 20;
 /// Without steps, a shorter recording may be of loading.
 const LOADED_NS: u64 = 60_000_000_000;
 
-/// Without steps, a thread that waits so many times, and in so many of ten parts of the time, has loaded.
+/// Without steps, a thread has loaded that waits this often, and in this number of ten parts of the time.
 const FEWEST_WAITS: f64 = 50.0;
 const STEADY: usize = 8;
 
