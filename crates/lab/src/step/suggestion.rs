@@ -605,6 +605,13 @@ mod tests {
     }
 
     #[test]
+    fn functions_of_cpython_are_no_steps_and_those_of_extension_modules_may_be() {
+        let of = |path: &str| is_interpreter(Path::new(path));
+        assert!(of("/usr/bin/python3.11") && of("/usr/lib/libpython3.11.so.1.0"));
+        assert!(!of("/home/me/_world.cpython-311-x86_64-linux-gnu.so") && !of("/home/me/fleet"));
+    }
+
+    #[test]
     fn a_clear_step_is_cheap_to_observe_and_has_most_of_its_threads_time() {
         let owned = stepscope_analyze::Ownership::default().compile().unwrap();
         let step_called_every = |period_ns| {
