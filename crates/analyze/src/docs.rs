@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stepscope_model::{Capture, Counter, Event, Kind, ProcessId, Scope, Table, ThreadId};
+use stepscope_model::{Capture, Counter, Event, Kind, Merged, MergedMachine, ProcessId, Scope, Table, ThreadId};
 
 use crate::analysis::{self, ANALYSES, Analysis, OF_SEVERAL, OptionValues, View};
 use crate::drawn::{self, Drawing};
@@ -41,6 +41,7 @@ fn example() -> Capture {
     capture.counters.push(Counter { time_ns: 100, process, thread: None, name, value: 4096 });
     let name: Arc<str> = capture.intern_text("heap_live_bytes");
     capture.counters.push(Counter { time_ns: 100, process, thread: None, name, value: 64 });
+    capture.info.merged = Some(Merged { machines: vec![MergedMachine::default()], ..Merged::default() });
     drawn::allocations(&mut capture, 1_000..2_000, "main;main;gz::Run;gz::Step;malloc 40 640 30 64 128");
     capture
 }

@@ -12,6 +12,7 @@ use std::path::Path;
 use stepscope_model::disk::DiskError;
 use stepscope_model::{Capture, Counter, EventCount, Origin, Process, ProcessId, Thread, ThreadName};
 
+use crate::clocks;
 use crate::code_names::{Asked, CodeNames};
 use crate::data_accesses::DataAccesses;
 use crate::entry::{self, Entry, EventRef, Sink, ThreadRef};
@@ -250,6 +251,7 @@ impl Builder {
                     self.keep(entry);
                 }
             }
+            Entry::ClockPeer(peer) => clocks::add_peer(capture.info.clocks.get_or_insert_default(), *peer),
             Entry::Losses(losses) => capture.info.losses = *losses,
             Entry::RecordingEnd(end) => {
                 self.ended = true;
@@ -259,6 +261,9 @@ impl Builder {
                 self.machine = end.machine;
                 info.notes.extend(end.notes);
                 info.found_step = end.found_step;
+                if let Some(wall) = end.wall {
+                    info.clocks.get_or_insert_default().wall.push(wall);
+                }
                 info.dimensions.extend(end.dimensions);
                 let window = (info.start_ns, info.end_ns.filter(|end| Some(*end) >= info.start_ns));
                 for counted in end.counted {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use stepscope_model::{
-    BLOCK_LIFETIMES_NS, BLOCK_SIZES, CaptureInfo, Dimension, DimensionStatus, Event, FlowStage, Losses, RecordingCost,
-    WaitState,
+    BLOCK_LIFETIMES_NS, BLOCK_SIZES, CaptureInfo, ClockPeer, Dimension, DimensionStatus, Event, FlowStage, Losses,
+    RecordingCost, WaitState, WallReading,
 };
 
 use crate::data_source::Hitm;
@@ -267,6 +267,8 @@ pub enum Entry {
         /// How many.
         count: u64,
     },
+    /// Datagrams exchanged with another machine since the last such entry.
+    ClockPeer(Box<ClockPeer>),
     /// What is lost so far; the last one counts.
     Losses(Box<Losses>),
     /// The recording ended as it should.
@@ -490,6 +492,9 @@ pub struct RecordingEnd {
     /// The whole machine at the start of the window and at its end.
     #[serde(default)]
     pub machine: Option<(MachineReading, MachineReading)>,
+    /// The wall clock at the end of the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall: Option<WallReading>,
     /// What the CPU's counters counted in the window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<CountedEvent>,

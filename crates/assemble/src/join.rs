@@ -1,11 +1,15 @@
-//! Joins segments of a recording to one capture.
+//! Joins captures to one: the segments of a recording, or captures of several machines.
 //!
 //! A segment ends where the next one starts. Threads and processes that lived on are one row of the joined capture, and a
 //! wait across the cut is one wait. Steps and scopes belong to the segment in which they end, so each is there once. Samples
 //! and times add up. Where a segment is missing in between, only processes are joined across the gap: the time of a thread in it is
 //! unknown.
+//!
+//! Captures of several machines lie beside each other ([`Joiner::add_beside`]): code and events are joined, and no process or thread
+//! is. [`merge`](crate::merge) brings them to one clock before.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use stepscope_model::{
@@ -14,14 +18,17 @@ use stepscope_model::{
     Thread, ThreadId, Wait,
 };
 
+use crate::clocks;
 use crate::entry::MarkNameRef;
 use crate::nesting::{Interval, Nesting};
 
-/// Joins captures that follow each other.
+/// Joins captures that follow each other, or lie beside each other.
 #[derive(Debug, Default)]
 pub struct Joiner {
     joined: Capture,
     count: usize,
+    /// Whether some of the captures follow each other.
+    has_segments: bool,
     steps: StepNumbers,
     modules: HashMap<(String, Option<String>), ModuleId>,
 }
@@ -29,28 +36,41 @@ pub struct Joiner {
 impl Joiner {
     /// Adds the next segment.
     pub fn add(&mut self, segment: &Capture) {
-        let rows = self.rows_of(segment);
-        self.add_long_tables(segment, &rows);
+        let alive = Alive::of(&self.joined, &segment.info);
+        let rows = self.rows_of(segment, alive);
+        self.add_long_tables(segment, &rows, Relation::Next);
         join_info(&mut self.joined.info, &segment.info, self.count == 0);
         self.count += 1;
+        self.has_segments = true;
+    }
+
+    /// Adds a capture of which no process and no thread is joined with one of those before. Its description is not joined, but for its
+    /// events. Gives the rows that its threads have.
+    pub fn add_beside(&mut self, capture: &Capture) -> Range<usize> {
+        let before = self.joined.threads.len();
+        let rows = self.rows_of(capture, Alive::default());
+        self.add_long_tables(capture, &rows, Relation::Beside);
+        self.count += 1;
+        before..self.joined.threads.len()
     }
 
     /// The joined capture.
     pub fn finish(mut self) -> Capture {
         self.joined.waits.sort();
-        nest(&mut self.joined);
+        if self.has_segments {
+            nest(&mut self.joined);
+        }
         self.joined
     }
 
     /// Adds the rows that others refer to.
-    fn rows_of(&mut self, segment: &Capture) -> Rows {
+    fn rows_of(&mut self, segment: &Capture, mut alive: Alive) -> Rows {
         let joined = &mut self.joined;
         let events = segment.info.events.iter().map(|event| {
             let known = joined.info.events.iter().position(|known| known.name == event.name);
             known.map_or_else(|| joined.add_event(event.clone()), EventId::from_index)
         });
         let events = events.collect();
-        let mut alive = Alive::of(joined, &segment.info);
         let processes: Vec<ProcessId> =
             segment.processes.iter().map(|process| alive.join_process(joined, process)).collect();
         let thread = |thread: &Thread| {
@@ -76,7 +96,7 @@ impl Joiner {
         Rows { events, processes, threads, stacks }
     }
 
-    fn add_long_tables(&mut self, segment: &Capture, rows: &Rows) {
+    fn add_long_tables(&mut self, segment: &Capture, rows: &Rows, relation: Relation) {
         let joined = &mut self.joined;
         joined.samples.extend(segment.samples.iter().map(|sample| Sample {
             thread: rows.thread(sample.thread),
@@ -84,7 +104,8 @@ impl Joiner {
             event: rows.events[sample.event.index()],
             ..*sample
         }));
-        let mut open = open_waits(joined, segment.info.start_ns);
+        let is_next = relation == Relation::Next;
+        let mut open = if is_next { open_waits(joined, segment.info.start_ns) } else { HashMap::new() };
         for wait in &segment.waits {
             let thread = rows.thread(wait.thread);
             let (stack, waker_stack) = (rows.stack(wait.stack), rows.stack(wait.waker_stack));
@@ -98,7 +119,7 @@ impl Joiner {
         for step in &segment.steps {
             let step = Step { thread: rows.thread(step.thread), ..*step };
             let process = joined.threads[step.thread.index()].process;
-            joined.steps.push(self.steps.numbered(process, step));
+            joined.steps.push(if is_next { self.steps.numbered(process, step) } else { step });
         }
         let scopes = segment.scopes.iter().map(|scope| Scope { thread: rows.thread(scope.thread), ..scope.clone() });
         joined.scopes.extend(scopes);
@@ -113,7 +134,7 @@ impl Joiner {
             ..times.clone()
         }));
         // A segment repeats the last reading of each quantity at its start.
-        let is_repeated = |time_ns| self.count > 0 && Some(time_ns) == segment.info.start_ns;
+        let is_repeated = |time_ns| is_next && self.count > 0 && Some(time_ns) == segment.info.start_ns;
         for counter in segment.counters.iter().filter(|counter| !is_repeated(counter.time_ns)) {
             let mut counter = counter.clone();
             counter.process = counter.process.map(|process| rows.processes[process.index()]);
@@ -150,6 +171,13 @@ impl Joiner {
     }
 }
 
+/// How a capture lies to the one before it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    Next,
+    Beside,
+}
+
 /// The joined rows of a segment's rows.
 struct Rows {
     events: Vec<EventId>,
@@ -169,6 +197,7 @@ impl Rows {
 }
 
 /// Processes and threads that lived at the end of the last segment, by their ids. No threads, if that was not the one before.
+#[derive(Default)]
 struct Alive {
     processes: HashMap<u32, ProcessId>,
     threads: HashMap<u32, ThreadId>,
@@ -299,6 +328,7 @@ fn join_info(joined: &mut CaptureInfo, segment: &CaptureInfo, is_first: bool) {
             *known = status.clone();
         }
     }
+    clocks::join(&mut joined.clocks, &segment.clocks);
     join_losses(&mut joined.losses, &segment.losses);
     if let (Some(cost), Some(more)) = (&mut joined.recording_cost, &segment.recording_cost) {
         cost.cpu_ns = cost.cpu_ns.saturating_add(more.cpu_ns);
@@ -328,7 +358,7 @@ fn rank(status: &DimensionStatus) -> u8 {
     }
 }
 
-fn join_losses(joined: &mut Losses, segment: &Losses) {
+pub(crate) fn join_losses(joined: &mut Losses, segment: &Losses) {
     let sum = |first: u64, second: u64| first.saturating_add(second);
     // Every field is named, so that a new one cannot be forgotten.
     *joined = Losses {

@@ -41,7 +41,8 @@
 //! - `builder`, `rows`, `steps`, `marks`, `nesting`, `machine_reading`, `symbols`: entries to a capture
 //! - `running_time`, `sample_weights`: what each CPU sample stands for, by context switches
 //! - `written_switch`: context switches and sums of waits, as BPF programs write them
-//! - `join`: one capture of the segments of a recording
+//! - `join`: one capture of the segments of a recording, or of captures of several machines
+//! - [`clocks`], [`merge`]: the clocks of several machines, and their captures on one clock
 //! - `naming`: names for a capture that lacks some
 //! - `kernel_account`: CPU time by context switches against what the kernel says
 //! - `switch_cost`: the cost of switches from idle CPUs, from the kernel's account
@@ -50,6 +51,7 @@ mod address_space;
 mod assembler;
 mod builder;
 mod calls;
+pub mod clocks;
 mod code_names;
 mod data_accesses;
 mod data_operand;
@@ -62,6 +64,7 @@ mod kernel_account;
 mod kernel_record;
 mod machine_reading;
 mod marks;
+pub mod merge;
 mod naming;
 mod nesting;
 pub mod raw_log;

@@ -88,6 +88,8 @@ pub struct Process {
     pub exit_status: Option<i32>,
     /// Working directory at its last exec, where it was recorded: paths of its command line are relative to it.
     pub working_directory: Option<String>,
+    /// Name of its machine, if the capture is of several.
+    pub machine: Option<String>,
 }
 
 /// A thread that lived during the capture.

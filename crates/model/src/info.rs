@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumCount, IntoStaticStr, VariantArray};
 
+use crate::clock::{Clocks, Merged};
+
 /// Version of the capture's form on disk. Raised when a reader of the old form would misread the new.
 pub const SCHEMA: u32 = 1;
 
@@ -56,7 +58,13 @@ pub struct CaptureInfo {
     /// Start of the whole recording, if this is a later segment of it. Its steps and scopes may start before the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_start_ns: Option<u64>,
-    /// The machine recorded on; absent for imported evidence that does not say.
+    /// What the recording knows about its clock and the clocks of other machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks: Option<Clocks>,
+    /// What the capture was merged from, if it is of several machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Merged>,
+    /// The machine recorded on; absent for imported evidence that does not say. If the capture is merged, all of them together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<Machine>,
     /// How the program was built, where something says so.
@@ -143,6 +151,8 @@ impl Default for CaptureInfo {
             start_ns: None,
             end_ns: None,
             recording_start_ns: None,
+            clocks: None,
+            merged: None,
             machine: None,
             build: None,
             conditions: None,

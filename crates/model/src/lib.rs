@@ -21,6 +21,7 @@ mod allocation;
 pub mod build_command;
 mod call_times;
 pub mod capture;
+pub mod clock;
 pub mod column;
 pub mod compiler_work;
 mod data_access;
@@ -48,10 +49,13 @@ pub use capture::{
     Capture, Counter, Frame, Language, MACHINE_SPEED, Module, Process, Sample, Scope, StackNode, Step, SymbolSource,
     SystemCalls, Thread, ThreadName,
 };
+pub use clock::{
+    AlignmentMethod, ClockAlignment, ClockExchange, ClockId, ClockPeer, Clocks, Merged, MergedMachine, WallReading,
+};
 pub use column::{Column, Importance, Kind};
 pub use data_access::{CACHE_LINE_BYTES, DataAccess};
 pub use event_count::EventCount;
-pub use flow::{FlowEvent, FlowStage};
+pub use flow::{FlowEvent, FlowNumber, FlowStage};
 pub use ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 pub use info::{
     Better, Build, CaptureInfo, Conditions, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin,

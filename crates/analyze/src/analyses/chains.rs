@@ -30,6 +30,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Column, Columns, FlowEvent, FlowStage, Note, NoteValue, Table, ThreadId, Value, note};
 use stepscope_stats::Distribution;
 
+use crate::analyses::flows::clock_notes;
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::flows::{Ends, Flows};
 use crate::query::select::Selection;
@@ -422,7 +423,7 @@ fn notes(selection: &Selection<'_>, chains: &Chains<'_>, is_empty: bool) -> Vec<
              trace of ros2_tracing."
         )];
     }
-    let mut notes = Vec::new();
+    let mut notes = clock_notes(selection);
     if is_empty {
         notes.push(note!(Fact, "No thread publishes a message while it works on another one."));
     }

@@ -282,6 +282,7 @@ fn notes(selection: &Selection<'_>, edges: &Edges, deadline_ns: Option<u64>) -> 
             NoteValue::plural(lost_marks as usize, "mark")
         ));
     }
+    notes.extend(clock_notes(selection));
     if edges.unpublished > 0 {
         notes.push(note!(
             Limit,
@@ -301,6 +302,37 @@ fn notes(selection: &Selection<'_>, edges: &Edges, deadline_ns: Option<u64>) -> 
     }
     if selection.filters_stacks() {
         notes.push(note!(Limit, "Filters by function, module and ownership do not apply: messages have no stacks."));
+    }
+    notes
+}
+
+/// How far latencies between machines are right.
+pub(crate) fn clock_notes(selection: &Selection<'_>) -> Vec<Note> {
+    let Some(merged) = &selection.capture().info.merged else { return Vec::new() };
+    let mut notes = Vec::new();
+    if merged.error_ns() > 0 {
+        let error = NoteValue::ns(merged.error_ns());
+        notes.push(note!(
+            Limit,
+            "Latencies between machines are right to {}: their clocks were aligned to that.",
+            error
+        ));
+    }
+    if merged.early_messages > 0 {
+        let messages = NoteValue::plural(merged.early_messages as usize, "message");
+        notes.push(note!(
+            Limit,
+            "{} arrived before the publication, by less than the error of the clocks: the latency counts as 1 ns.",
+            messages
+        ));
+    }
+    if merged.impossible_messages > 0 {
+        let messages = NoteValue::plural(merged.impossible_messages as usize, "message");
+        notes.push(note!(
+            Loss,
+            "{} arrived before the publication, by more than the error of the clocks, and is not counted: the alignment may be wrong.",
+            messages
+        ));
     }
     notes
 }

@@ -6,10 +6,13 @@
 //!   into seconds (erratum 3 of the Gazebo study: a profile held 0.4 s of 26 s).
 //! - *losses*: records that the kernel dropped, stacks that end before a root, weight in code without a name.
 //!
+//! [`machines`] lists the machines of a merged capture, with the error of their clocks.
+//!
 //! [`dimensions`] lists each dimension that was requested, whether it was recorded, and if not the reason and the fix.
 
 use stepscope_model::{
-    Capture, Columns, Dimension, DimensionStatus, FrameKind, Losses, Note, NoteValue, Origin, Table, Value, note,
+    Capture, Columns, Dimension, DimensionStatus, FrameKind, Losses, MergedMachine, Note, NoteValue, Origin, Process,
+    ProcessId, Table, Value, note,
 };
 
 use crate::analyses::hotspots::Hotspots;
@@ -239,6 +242,66 @@ fn stack_notes(losses: &Losses) -> Vec<Note> {
     notes
 }
 
+/// The table `machines`: what a capture was merged from, in the order given. `None` for captures of one machine.
+pub fn machines(selection: &Selection<'_>) -> Option<Table> {
+    struct Row<'a> {
+        machine: &'a MergedMachine,
+        start_ns: u64,
+        processes: usize,
+        threads: usize,
+        cpu_ns: Option<u64>,
+    }
+    let capture = selection.capture();
+    let merged = capture.info.merged.as_ref()?;
+    let rows = merged.machines.iter().map(|machine| {
+        let is_its = |process: &Process| process.machine.as_ref() == Some(&machine.name);
+        let of_process = |id: Option<ProcessId>| id.is_some_and(|id| is_its(&capture.processes[id.index()]));
+        let threads = || capture.threads.iter().filter(|thread| of_process(thread.process));
+        Row {
+            machine,
+            start_ns: capture.info.start_ns.unwrap_or(0),
+            processes: capture.processes.iter().filter(|process| is_its(process)).count(),
+            threads: threads().count(),
+            cpu_ns: threads().map(|thread| thread.cpu_ns).sum(),
+        }
+    });
+    let machine = |row: &Row<'_>| row.machine.machine.clone().unwrap_or_default();
+    let table = Columns::<Row<'_>>::new()
+        .text("machine", "Name of the machine, which starts the labels of its processes.", |row| {
+            row.machine.name.as_str().into()
+        })
+        .text("source", "Its capture.", |row| row.machine.capture.as_str().into())
+        .text("model", "Its CPU.", move |row| machine(row).cpu.into())
+        .count("cpus", "CPUs", "Number of its CPUs.", move |row| machine(row).cores)
+        .number("first_cpu", "", "The number that its CPU 0 has in this capture.", |row| row.machine.first_cpu)
+        .duration("start", "Start of its recording, since that of the first one.", |row| {
+            row.machine.start_ns.saturating_sub(row.start_ns)
+        })
+        .duration("wall", "Length of its recording.", |row| row.machine.end_ns.saturating_sub(row.machine.start_ns))
+        .count("processes", "processes", "Number of processes.", |row| row.processes)
+        .count("threads", "threads", "Number of threads.", |row| row.threads)
+        .duration("cpu", "CPU time of all threads, from context switches: exact unless a note says otherwise.", |row| {
+            row.cpu_ns
+        })
+        .text(
+            "clock",
+            "How its clock was aligned: reference (times are of this clock), same_clock (same boot), exchange (datagrams), \
+             wall_clock (NTP or PTP), given_error.",
+            |row| row.machine.clock.method.name().into(),
+        )
+        .duration("clock_offset", "What was added to its times.", |row| row.machine.clock.offset_ns)
+        .number("drift", "ppm", "Parts per million by which its clock was too slow.", |row| row.machine.clock.drift_ppm)
+        .duration("clock_error", "Largest error of its times.", |row| row.machine.clock.error_ns)
+        .count("exchanges", "exchanges", "Exchanged datagrams that the alignment is from.", |row| {
+            row.machine.clock.exchanges
+        })
+        .duration("round_trip", "The shortest round trip of these.", |row| row.machine.clock.round_trip_ns)
+        .essential("machine clock clock_error drift start wall")
+        .detail("source model first_cpu exchanges")
+        .table("machines", "Machines", rows);
+    Some(table)
+}
+
 /// The table `dimensions`: what was recorded of each capture, and why the rest was not.
 pub fn dimensions(selections: &[Selection<'_>]) -> Table {
     struct Row<'a> {
@@ -281,7 +344,9 @@ pub const ANALYSIS: Analysis = Analysis {
         View {
             name: "summary",
             question: "How long is the recording, and how much of it is covered or lost?",
-            tables: |selection, _| vec![table(std::slice::from_ref(selection))],
+            tables: |selection, _| {
+                [table(std::slice::from_ref(selection))].into_iter().chain(machines(selection)).collect()
+            },
         },
         View {
             name: "dimensions",
@@ -290,14 +355,16 @@ pub const ANALYSIS: Analysis = Analysis {
         },
     ],
     report: |selection| {
-        vec![ReportSection::new("Summary", vec![Part::Figures(table(std::slice::from_ref(selection)))])]
+        let figures = Part::Figures(table(std::slice::from_ref(selection)));
+        let machines = machines(selection).map(Part::Table);
+        vec![ReportSection::new("Summary", [figures].into_iter().chain(machines).collect())]
     },
     ..Analysis::NONE
 };
 
 #[cfg(test)]
 mod tests {
-    use stepscope_model::{Event, Phase, RecordingCost};
+    use stepscope_model::{AlignmentMethod, ClockAlignment, Event, Merged, Phase, RecordingCost};
 
     use super::*;
     use crate::columns::read::cells;
@@ -352,6 +419,32 @@ mod tests {
         assert_eq!(
             summary(&capture).notes,
             ["Coverage is 1.54 %: shares are of the sampled time, and are not turned into time."]
+        );
+    }
+
+    #[test]
+    fn the_machines_of_a_merged_capture_have_a_table() {
+        let mut capture = recorded();
+        assert!(drawn::selected(&capture, &[], machines).is_none());
+        capture.processes[0].machine = Some("robot".into());
+        let clock = ClockAlignment {
+            method: AlignmentMethod::Exchange,
+            offset_ns: -7,
+            drift_ppm: 12.5,
+            error_ns: 30,
+            exchanges: 9,
+            round_trip_ns: Some(50),
+        };
+        let machine =
+            |name: &str, clock| MergedMachine { name: name.into(), end_ns: 100, clock, ..MergedMachine::default() };
+        let machines_of = vec![machine("base", ClockAlignment::default()), machine("robot", clock)];
+        capture.info.merged = Some(Merged { machines: machines_of, ..Merged::default() });
+        let table = drawn::selected(&capture, &[], machines).unwrap();
+        let columns =
+            ["machine", "threads", "cpu", "clock", "clock_offset", "drift", "clock_error", "exchanges", "round_trip"];
+        assert_eq!(
+            cells(&table, &columns),
+            ["base | 0 | 0 | reference | 0 | 0 | 0 | 0 | -", "robot | 2 | 10000 | exchange | -7 | 12.5 | 30 | 9 | 50"]
         );
     }
 

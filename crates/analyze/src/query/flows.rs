@@ -91,10 +91,16 @@ impl Ends {
             return name.clone();
         }
         let label = || {
-            let thread = &selection.capture().threads[event.thread.index()];
+            let capture = selection.capture();
+            let thread = &capture.threads[event.thread.index()];
+            let machine = thread.process.and_then(|process| capture.processes[process.index()].machine.as_deref());
+            let is_named_alike = |process: &str| {
+                let own = machine.and_then(|machine| process.strip_prefix(machine)?.strip_prefix('/'));
+                own.unwrap_or(process) == thread.name
+            };
             match selection.process_label_of(thread) {
                 "" => thread.name.as_str().into(),
-                process if process == thread.name => process.into(),
+                process if is_named_alike(process) => process.into(),
                 process => format!("{process}: {}", thread.name).into(),
             }
         };

@@ -10,6 +10,9 @@
 //! 5. a number, where even the arguments are equal.
 //!
 //! Rules of a lab file come first and may give several processes one label.
+//!
+//! In a merged capture, the name of the machine comes before the label: `robot/planner`. Labels differ among the processes of one
+//! machine.
 
 use std::collections::BTreeMap;
 
@@ -32,18 +35,37 @@ pub struct ProcessNameRule {
 /// The label of each process, in their order. The first rule that matches decides; rules come from
 /// [`Naming`](crate::query::naming::Naming).
 pub fn process_labels(processes: &[Process], rules: &[ProcessNameRule]) -> Vec<String> {
+    if processes.iter().all(|process| process.machine.is_none()) {
+        return labels_of_machine(&processes.iter().collect::<Vec<_>>(), rules);
+    }
+    let mut labels = vec![String::new(); processes.len()];
+    let mut machines: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
+    for (index, process) in processes.iter().enumerate() {
+        machines.entry(process.machine.as_deref()).or_default().push(index);
+    }
+    for (machine, indices) in machines {
+        let own: Vec<&Process> = indices.iter().map(|&index| &processes[index]).collect();
+        for (index, label) in indices.into_iter().zip(labels_of_machine(&own, rules)) {
+            labels[index] = machine.map_or(label.clone(), |machine| format!("{machine}/{label}"));
+        }
+    }
+    labels
+}
+
+/// The labels of processes of one machine.
+fn labels_of_machine(processes: &[&Process], rules: &[ProcessNameRule]) -> Vec<String> {
     let arguments: Vec<Vec<String>> = processes.iter().map(|process| arguments(&process.command_line)).collect();
     let rule = |process: &Process| rules.iter().find(|rule| rule.command_line.matches(&process.command_line));
     let mut labels: Vec<String> = processes.iter().map(|process| process_name(process).to_owned()).collect();
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    let unnamed = (0..processes.len()).filter(|&index| match rule(&processes[index]) {
+    let unnamed = (0..processes.len()).filter(|&index| match rule(processes[index]) {
         Some(rule) => {
             labels[index].clone_from(&rule.label);
             false
         }
         None => true,
     });
-    groups.extend(grouped(unnamed.collect::<Vec<_>>(), |index| process_name(&processes[index]).to_owned()));
+    groups.extend(grouped(unnamed.collect::<Vec<_>>(), |index| process_name(processes[index]).to_owned()));
     for group in groups.into_iter().filter(|group| group.len() > 1) {
         for same in refine(group, &mut labels, |index| own_name(&arguments[index])) {
             for equal in refine_by_differences(same, &mut labels, &arguments) {
@@ -274,6 +296,20 @@ mod tests {
             labels_by(&["/bin/a lidar 1", "/bin/a lidar 2", "/bin/a map"], &[("*lidar*", "lidar"), ("* 2", "second")]),
             ["lidar", "lidar", "a"]
         );
+    }
+
+    #[test]
+    fn processes_of_a_merged_capture_say_which_machine_they_are_of() {
+        let process = |machine: &str, command_line: &str| Process {
+            machine: Some(machine.into()),
+            command_line: command_line.into(),
+            executable: "/bin/node".into(),
+            ..Process::default()
+        };
+        let of = [process("base", "/bin/node a"), process("robot", "/bin/node a"), process("robot", "/bin/node b")];
+        assert_eq!(process_labels(&of, &[]), ["base/node", "robot/node a", "robot/node b"]);
+        let rule = ProcessNameRule { command_line: "*a".parse().unwrap(), label: "planner".into() };
+        assert_eq!(process_labels(&of, &[rule]), ["base/planner", "robot/planner", "robot/node"]);
     }
 
     #[test]

@@ -249,6 +249,7 @@ fn for_references(entry: &mut Entry, mut change: impl FnMut(Kind, &mut u32)) {
         | Entry::MarkName { .. }
         | Entry::MarkThread { .. }
         | Entry::MarksLost { .. }
+        | Entry::ClockPeer(_)
         | Entry::Losses(_)
         | Entry::RecordingEnd(_) => {}
     }

@@ -81,6 +81,7 @@ impl Kind {
             | Entry::ExitUsage { .. }
             | Entry::ThreadName { .. }
             | Entry::ThreadEnd { .. }
+            | Entry::ClockPeer(_)
             | Entry::RecordingEnd(_) => Self::Other,
         }
     }

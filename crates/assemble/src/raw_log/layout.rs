@@ -44,6 +44,7 @@ pub(super) mod tag {
     pub const WORKING_DIRECTORY: u8 = 0x40 | ALLOCATIONS;
     /// A stage of a message with all its fields.
     pub const FLOW_STAGE: u8 = 0x60 | ALLOCATIONS;
+    pub const CLOCK_PEER: u8 = 0x80 | ALLOCATIONS;
 }
 
 /// Flags of a marked counter that is a stage of a message. Readers of before take it for a reading of its number.

@@ -247,6 +247,10 @@ impl ChunkPacker {
                 self.bytes.push(tag::MARKS_LOST);
                 self.number(*count);
             }
+            Entry::ClockPeer(peer) => {
+                self.bytes.push(tag::CLOCK_PEER);
+                self.json(peer);
+            }
             Entry::Losses(losses) => {
                 self.bytes.push(tag::LOSSES);
                 self.json(losses);

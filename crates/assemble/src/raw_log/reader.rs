@@ -131,6 +131,9 @@ impl<'a> ChunkReader<'a> {
         if first == tag::FLOW_STAGE {
             return self.flow_stage();
         }
+        if first == tag::CLOCK_PEER {
+            return Some(Entry::ClockPeer(self.json()?));
+        }
         Some(match first & 0x1f {
             tag::START => Entry::Start(self.json()?),
             tag::BEGAN => Entry::WindowStart { time_ns: self.since_last()? },

@@ -1,4 +1,4 @@
-use stepscope_model::{CaptureInfo, Event, FlowStage, Losses, WaitState};
+use stepscope_model::{CaptureInfo, ClockExchange, ClockPeer, Event, FlowStage, Losses, WaitState};
 
 use super::*;
 use crate::data_source::Hitm;
@@ -151,6 +151,11 @@ fn entries() -> Vec<Entry> {
             by: Some(MarkNameRef(0)),
             period_ns: Some(10_000_000),
         },
+        Entry::ClockPeer(Box::new(ClockPeer {
+            address: "base:4187".into(),
+            exchanges: vec![ClockExchange { sent_ns: u64::MAX, ..ClockExchange::default() }],
+            ..ClockPeer::default()
+        })),
         Entry::MarksLost { count: 300 },
         Entry::ThreadEnd { thread: ThreadRef(0), time_ns: Some(9_500), cpu_ns: Some(7), runnable_ns: None },
         Entry::WorkingDirectory { process: ProcessRef(0), path: "/a b".into() },

@@ -11,6 +11,9 @@
 //! (`rclcpp_ring_buffer_enqueue`), and the place in the buffer joins the two ends. A message that also goes to other processes is the
 //! same message.
 //!
+//! A message that was published on another machine, or outside of the recording, is named by its source timestamp
+//! ([`FlowNumber::Stamped`]): a merged capture joins it with its publication.
+//!
 //! Where the calls that describe publishers and subscriptions are missing, because the program ran before, the topic that a uprobe
 //! reads from the transport's handle stands in for them.
 
@@ -18,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::FlowStage;
+use stepscope_model::{FlowNumber, FlowStage};
 
 use super::graph::{Endpoint, Graph};
 use super::{Fields, Kind};
@@ -259,6 +262,7 @@ impl Messages {
         let stamp = call.number("source_timestamp");
         let message = stamp.and_then(|stamp| self.topics.get(&topic)?.message(stamp, self.origin_ns));
         self.unmatched += u64::from(message.is_none());
+        let message = message.or_else(|| Some(FlowNumber::Stamped(stamp.filter(|stamp| *stamp > 0)?).to_flow()));
         self.take_message(caller, time_ns, message.map(|flow| (topic, flow)));
     }
 
@@ -343,6 +347,11 @@ fn topic_of(call: &impl Fields, handle: Option<u64>) -> Option<Arc<str>> {
     (name.len() > 1 && name.starts_with('/') && name.bytes().all(is_of_names)).then(|| name.into())
 }
 
+/// The number of a message that this recording counted.
+fn counted(count: u64) -> u64 {
+    FlowNumber::Counted { machine: 0, count }.to_flow()
+}
+
 impl Topic {
     /// Adds a message. Gives its number.
     fn add(&mut self, time_ns: u64) -> u64 {
@@ -353,11 +362,12 @@ impl Topic {
             self.forgotten += 1;
         }
         self.published.push_back((time_ns, None));
-        self.forgotten + self.published.len() as u64 - 1
+        counted(self.forgotten + self.published.len() as u64 - 1)
     }
 
     fn stamp(&mut self, flow: u64, stamp: u64) {
-        let at = flow.checked_sub(self.forgotten).and_then(|at| self.published.get_mut(at as usize));
+        let at =
+            FlowNumber::of(flow).shown().checked_sub(self.forgotten).and_then(|at| self.published.get_mut(at as usize));
         if let Some((_, known)) = at {
             *known = Some(stamp);
             self.by_stamp.insert(stamp, flow);
@@ -375,7 +385,7 @@ impl Topic {
         let (published_ns, stamp) = self.published[last];
         // One with a stamp of its own is another message.
         let is_it = stamp.is_none() && time_ns - published_ns <= MOST_BEFORE_NS;
-        is_it.then_some(self.forgotten + last as u64)
+        is_it.then(|| counted(self.forgotten + last as u64))
     }
 }
 

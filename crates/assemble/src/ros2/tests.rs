@@ -1,3 +1,5 @@
+use stepscope_model::FlowNumber;
+
 use super::*;
 
 /// Arguments by name, as `name=value`; texts begin with a letter or a slash.
@@ -27,7 +29,10 @@ fn stages(calls: &str) -> (Messages, Vec<String>) {
         messages.take(kind, &call, caller, time_ns);
     }
     let shown = |stage: Stage| {
-        let flow = stage.flow.map_or("-".to_owned(), |flow| flow.to_string());
+        let flow = stage.flow.map_or("-".to_owned(), |flow| match FlowNumber::of(flow) {
+            FlowNumber::Stamped(unix_ns) => format!("@{unix_ns}"),
+            number => number.shown().to_string(),
+        });
         let name = stage.name.as_deref().unwrap_or("-").to_owned();
         format!("{} {} {} {flow} {} {name}", stage.time_ns, stage.caller.tid, stage.topic, stage.stage.name())
     };
@@ -99,7 +104,8 @@ fn equal_timestamps_join_what_the_order_of_publications_would_not() {
          61 8/9 rmw_take rmw_subscription_handle=201 message=77 source_timestamp=1000049 taken=1
          62 8/9 rmw_take rmw_subscription_handle=201 message=77 source_timestamp=1000051 taken=1",
     );
-    assert_eq!(stages[4..], ["60 9 /scan 0 taken -", "61 9 /scan 1 taken -"]);
+    // The third one was published on another machine.
+    assert_eq!(stages[4..], ["60 9 /scan 0 taken -", "61 9 /scan 1 taken -", "62 9 /scan @1000051 taken -"]);
 }
 
 #[test]

@@ -12,7 +12,8 @@ use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 use stepscope_model::{
-    Capture, Counter, FlowEvent, FlowStage, FrameId, Language, ProcessId, Sample, Scope, StackId, Step, ThreadId, Wait,
+    Capture, Counter, FlowEvent, FlowNumber, FlowStage, FrameId, Language, ProcessId, Sample, Scope, StackId, Step,
+    ThreadId, Wait,
 };
 
 use super::json::Json;
@@ -187,7 +188,7 @@ impl Trace<'_> {
             json.entry("dur", micros(1))?;
             json.entry("cat", "message")?;
             json.object_entry("args", |json| {
-                json.some_entry("message", stage.flow)?;
+                json.some_entry("message", stage.flow.map(|flow| FlowNumber::of(flow).shown()))?;
                 json.some_entry("name", stage.name.as_deref())
             })
         })

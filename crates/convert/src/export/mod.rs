@@ -16,6 +16,7 @@ mod timeline;
 
 use std::io::{self, Write};
 
+pub use clock::started_at_ns;
 use stepscope_model::{Capture, EventId};
 use strum::{Display, EnumCount, EnumString, IntoStaticStr, VariantArray};
 

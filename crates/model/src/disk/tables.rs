@@ -63,6 +63,7 @@ fn processes(capture: &Capture, range: Range<usize>) -> Vec<Column> {
         Column::texts("executable", rows().map(|row| text(&row.executable))),
         Column::maybe_i64s("exit_status", rows().map(|row| row.exit_status.map(i64::from))),
         Column::maybe_texts("working_directory", rows().map(|row| row.working_directory.as_deref().map(text))),
+        Column::maybe_texts("machine", rows().map(|row| row.machine.as_deref().map(text))),
     ]
 }
 
@@ -74,6 +75,7 @@ fn read_processes(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     let executables = rows.texts("executable")?;
     let statuses = rows.maybe_i64s("exit_status")?;
     let directories = rows.maybe_texts("working_directory")?;
+    let machines = rows.maybe_texts("machine")?;
     for (row, pid) in rows.u32s("pid")?.into_iter().enumerate() {
         let exit_status = statuses[row].map(i32::try_from).transpose().map_err(|_| "an exit status is out of range")?;
         capture.processes.push(Process {
@@ -85,6 +87,7 @@ fn read_processes(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
             executable: executables[row].to_string(),
             exit_status,
             working_directory: directories[row].as_deref().map(str::to_owned),
+            machine: machines[row].as_deref().map(str::to_owned),
         });
     }
     Ok(())

@@ -2,8 +2,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 use crate::{
-    CallTimes, Counter, Event, FlowEvent, FlowStage, Frame, Language, Module, Process, Sample, Scope, Step,
-    SymbolSource, Thread, ThreadId, ThreadName, Wait, WaitState,
+    CallTimes, ClockPeer, Clocks, Counter, Event, FlowEvent, FlowStage, Frame, Language, Merged, MergedMachine, Module,
+    Process, Sample, Scope, Step, SymbolSource, Thread, ThreadId, ThreadName, Wait, WaitState,
 };
 
 /// A capture with a row in every table, with and without optional values.
@@ -12,7 +12,10 @@ fn full() -> Capture {
     capture.info.command = vec!["sim".into(), "--world".into()];
     let cycles = capture.add_event(Event::sampled("cycles", "cycles"));
     let process = capture.add_process(Process { pid: 7, command_line: "sim --world".into(), ..Process::default() });
-    capture.add_process(Process { pid: 8, parent_pid: Some(7), exit_status: Some(-1), ..Process::default() });
+    let machine = Some("robot".to_owned());
+    capture.add_process(Process { pid: 8, parent_pid: Some(7), exit_status: Some(-1), machine, ..Process::default() });
+    capture.info.merged = Some(Merged { machines: vec![MergedMachine::default()], ..Merged::default() });
+    capture.info.clocks = Some(Clocks { peers: vec![ClockPeer::default()], ..Clocks::default() });
     let names = vec![ThreadName { time_ns: 3, name: "ruby\t".into() }];
     let main = capture.add_thread(Thread {
         tid: 7,

@@ -23,6 +23,7 @@ fn drawn_build(text: &str) -> Capture {
             command_line,
             exit_status: Some(0),
             working_directory: Some("/b".into()),
+            ..Process::default()
         });
         capture.add_thread(Thread {
             process: Some(process),

@@ -66,14 +66,18 @@ impl<'a> Line<'a> {
     /// The shared lines of a selection, the most contended first.
     pub fn all(selection: &Selection<'a>) -> Vec<Self> {
         let capture = selection.capture();
-        let mut by_line: BTreeMap<(Option<ProcessId>, u64), Vec<&DataAccess>> = BTreeMap::new();
+        // Machines of a merged capture have kernels of their own.
+        type Place<'c> = (Option<ProcessId>, Option<&'c str>, u64);
+        let mut by_line: BTreeMap<Place<'_>, Vec<&DataAccess>> = BTreeMap::new();
         let is_selected =
             |access: &&DataAccess| selection.has_thread(access.thread) && selection.has_stack(access.stack);
         for access in capture.data_accesses.iter().filter(is_selected) {
-            let process = capture.threads[access.thread.index()].process.filter(|_| !access.is_in_kernel());
-            by_line.entry((process, access.line())).or_default().push(access);
+            let owner = capture.threads[access.thread.index()].process;
+            let machine = owner.and_then(|process| capture.processes[process.index()].machine.as_deref());
+            let process = owner.filter(|_| !access.is_in_kernel());
+            by_line.entry((process, machine, access.line())).or_default().push(access);
         }
-        let lines = by_line.into_iter().map(|((process, line), mut accesses)| {
+        let lines = by_line.into_iter().map(|((process, _, line), mut accesses)| {
             accesses.sort_by_key(|access| (access.address, access.thread));
             Self::of(process, line * CACHE_LINE_BYTES, accesses)
         });

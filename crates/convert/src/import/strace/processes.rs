@@ -130,6 +130,7 @@ impl Processes {
             executable: program.map(|task| task.executable.clone()).unwrap_or_default(),
             exit_status: exit.and_then(|exit| exit.status),
             working_directory: None,
+            machine: None,
         }
     }
 }
