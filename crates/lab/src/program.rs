@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
+use stepscope_record::clock_exchange::Client;
 use stepscope_record::launch::{Grace, Input, Launch, LaunchError, Launched, Output, StopReport};
 use stepscope_record::proc::{self, ProcError, ProcessSelection, ProcessSet, ProcessTree};
 use stepscope_record::session::{Options, Progress, Reason, Recording, Until};
@@ -151,6 +152,10 @@ impl ProgramRecording {
         interrupted: &AtomicBool,
         listener: &mut dyn FnMut(ProgramEvent<'_>),
     ) -> Result<ProgramRecorded, ProgramError> {
+        if let Some(address) = &self.options.clock_of {
+            // Before the program is launched, which may take long until it is ready.
+            Client::connect(address).map_err(RecordError::from)?;
+        }
         let mut search = None;
         if let Some(function) = &self.step {
             let program = self.target.program()?;

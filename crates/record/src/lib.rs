@@ -18,12 +18,13 @@
 //! - `finish`: the raw log, from its folder to a capture
 //! - [`abilities`]: what this machine and user can record
 //! - [`conditions`], [`machine`]: background load; CPU model, cores, kernel
-//! - [`clock`]: the clocks of a recording
+//! - [`clock`]: the clocks of a recording; [`clock_exchange`]: those of other machines against them
 
 pub mod abilities;
 pub mod build_times;
 pub mod calls;
 pub mod clock;
+pub mod clock_exchange;
 pub mod compiler_shim;
 pub mod conditions;
 mod error_logs;

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use stepscope_model::{Dimension, disk};
 
+use crate::clock_exchange::ClockError;
 use crate::error_logs;
 use crate::finish::LogError;
 use crate::heap::Preload;
@@ -69,6 +70,9 @@ pub enum RecordError {
     /// The calls of the step function cannot be observed.
     #[error("{0}")]
     Steps(String),
+    /// The clock of another machine cannot be asked for.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
     /// The raw log cannot be written.
     #[error(transparent)]
     Log(#[from] LogError),

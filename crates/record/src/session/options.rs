@@ -44,6 +44,9 @@ pub struct Options {
     pub python: PythonFunctions,
     /// Whether messages and callbacks of ROS 2 are recorded.
     pub ros2: bool,
+    /// The machine whose clock is asked for beside the recording, so that captures of both can be merged: `HOST` or `HOST:PORT` of
+    /// a [server](crate::clock_exchange::Server).
+    pub clock_of: Option<String>,
     /// Scenario, variant and phase to write into the capture.
     pub label: Label,
 }
@@ -77,6 +80,7 @@ impl Default for Options {
             heap_sample_bytes: 0,
             python: PythonFunctions::default(),
             ros2: false,
+            clock_of: None,
             label: Label::default(),
         }
     }

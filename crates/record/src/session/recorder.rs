@@ -26,6 +26,7 @@ use super::running::program_of;
 use super::thinning::{Budget, Thinning};
 use super::{Label, Options, Progress, RecordError, StepPoint};
 use crate::clock;
+use crate::clock_exchange::ClockWatch;
 use crate::conditions::read_machine;
 use crate::error_logs::{ErrorLogs, Prepared};
 use crate::heap::{Heap, Preload};
@@ -81,6 +82,8 @@ pub(super) struct Recorder {
     counters: Option<CounterGroups>,
     error_logs: Option<ErrorLogs>,
     speed: MachineSpeed,
+    /// Asks another machine for its clock.
+    clock_watch: Option<ClockWatch>,
     dimensions: BTreeMap<Dimension, DimensionStatus>,
     machine: Machine,
     label: Label,
@@ -158,6 +161,8 @@ impl Recorder {
         tree: ProcessTree,
         marks: Marks,
     ) -> Result<Self, RecordError> {
+        // Before all else: without a reply, nothing is recorded.
+        let clock_watch = options.clock_of.as_deref().map(ClockWatch::start).transpose()?;
         let priority = raise_priority();
         raise_descriptor_limit();
         let mut events = open_side_band(scope, options)?;
@@ -197,6 +202,7 @@ impl Recorder {
             counters,
             error_logs: None,
             speed: MachineSpeed::new(options.speed_probe),
+            clock_watch,
             dimensions,
             machine,
             label: options.label.clone(),
@@ -484,6 +490,9 @@ impl Recorder {
         let Self { marks, assembler, sink, .. } = self;
         marks.stop(|pid| assembler.process_ref(pid).is_some(), sink);
         self.assembler.finish(Some(end_ns), &mut self.sink);
+        if let Some(watch) = &mut self.clock_watch {
+            watch.finish();
+        }
         let mut sink = std::mem::replace(&mut self.sink, Counted::new(Output::Paused));
         self.close(&mut sink, end_ns, reading);
         self.sink = sink;

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use stepscope_assemble::{CountedEvent, Entry, MachineReading, RecordingEnd, Sink};
-use stepscope_model::{CaptureInfo, Dimension, DimensionStatus, Origin, RecordingCost};
+use stepscope_model::{CaptureInfo, Clocks, Dimension, DimensionStatus, Origin, RecordingCost};
 
 use super::Recorder;
 use crate::clock;
+use crate::clock_exchange::ClockWatch;
 use crate::conditions::read_machine;
 use crate::error_logs::ErrorLogs;
 use crate::finish::create_log;
@@ -39,6 +40,7 @@ impl Recorder {
             clock: Some("CLOCK_MONOTONIC".to_owned()),
             start_ns: Some(start_ns),
             recording_start_ns: self.recording_start_ns,
+            clocks: Some(Clocks { own: clock::id(), wall: vec![clock::wall_reading()], peers: Vec::new() }),
             machine: Some(self.machine.clone()),
             conditions: Some(start.conditions_until(None, None)),
             dimensions: self.dimensions.clone(),
@@ -136,6 +138,9 @@ impl Recorder {
         let speed_probe_cpu_ns = self.speed.take_cpu_ns();
         let cpu_ns = clock::thread_cpu_ns().saturating_sub(*cpu_before_ns) + speed_probe_cpu_ns;
         let log_bytes = writer.bytes();
+        for peer in self.clock_watch.iter().flat_map(ClockWatch::take) {
+            writer.take(Entry::ClockPeer(Box::new(peer)));
+        }
         writer.take(Entry::MarksLost { count: self.marks.lost() });
         writer.take(Entry::RecordingEnd(Box::new(RecordingEnd {
             end_ns: Some(end_ns),
@@ -144,6 +149,7 @@ impl Recorder {
             found_step: self.found_step.clone(),
             dimensions: self.dimensions_at_end(&counted),
             machine: Some(((**start).clone(), end)),
+            wall: Some(clock::wall_reading()),
             counted,
         })));
         writer.flush();
@@ -215,6 +221,9 @@ impl Recorder {
         self.sink.take(Entry::Losses(Box::new(losses)));
         self.sink.take(Entry::MarksLost { count: self.marks.lost() });
         if let Output::Log { writer, .. } = &mut self.sink.output {
+            for peer in self.clock_watch.iter().flat_map(ClockWatch::take) {
+                writer.take(Entry::ClockPeer(Box::new(peer)));
+            }
             writer.flush();
             self.check_log();
         }
