@@ -34,6 +34,8 @@
 //! | [`folder_map`] | paths in another build folder or checkout |
 //! | [`run`] | the folder of a run, and running its trials in sequence |
 //! | [`source`] | opening captures, runs and files of other tools by path |
+//! | [`clock`] | what exchanges with other machines say about their clocks |
+//! | [`merge`] | merging captures of several machines |
 //! | [`naming`] | naming the functions of captures on disk again |
 //! | [`comparison`] | comparing sets of captures |
 //! | [`gate`] | judging a comparison by the limits of a lab file |
@@ -75,6 +77,7 @@ pub mod cache_simulation;
 pub mod calm;
 #[cfg(feature = "record")]
 pub mod checkout;
+pub mod clock;
 #[cfg(feature = "record")]
 pub mod cluster;
 pub mod comparison;
@@ -94,6 +97,7 @@ pub mod gate;
 pub mod history;
 mod json_lines;
 pub mod lab_file;
+pub mod merge;
 pub mod naming;
 pub mod outcome;
 #[cfg(feature = "record")]

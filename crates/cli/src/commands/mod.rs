@@ -6,6 +6,8 @@ mod ab;
 mod build;
 #[cfg(feature = "record")]
 mod ci;
+#[cfg(feature = "record")]
+mod clock;
 mod compare;
 mod completions;
 #[cfg(feature = "record")]
@@ -22,6 +24,7 @@ pub mod history;
 mod import;
 #[cfg(feature = "record")]
 mod live;
+mod merge;
 #[cfg(feature = "record")]
 mod monitor;
 #[cfg(feature = "record")]
@@ -101,6 +104,9 @@ pub enum Command {
     Query(query::Query),
     Flamegraph(flamegraph::Flamegraph),
     Import(import::Import),
+    Merge(merge::Merge),
+    #[cfg(feature = "record")]
+    Clock(clock::Clock),
     Export(export::Export),
     #[cfg(feature = "record")]
     Symbolize(symbolize::Symbolize),
@@ -152,6 +158,9 @@ impl Command {
             Command::Query(command) => command.run(),
             Command::Flamegraph(command) => command.run(),
             Command::Import(command) => command.run(),
+            Command::Merge(command) => command.run(),
+            #[cfg(feature = "record")]
+            Command::Clock(command) => command.run(),
             Command::Export(command) => command.run(),
             #[cfg(feature = "record")]
             Command::Symbolize(command) => command.run(),

@@ -14,8 +14,8 @@ use stepscope_lab::lab_file::Ready;
 use stepscope_lab::naming;
 use stepscope_lab::program::{ProgramError, ProgramEvent, ProgramRecording, Target};
 use stepscope_lab::step::StepFunction;
-use stepscope_model::quantity::plural;
-use stepscope_model::{Capture, Dimension, DimensionStatus, disk};
+use stepscope_model::quantity::{self, plural};
+use stepscope_model::{Capture, ClockExchange, Dimension, DimensionStatus, disk};
 use stepscope_record::proc::ProcessSelection;
 use stepscope_record::session::{Options, Progress, Reason};
 use stepscope_record::{PythonFunctions, StepTime, TimeArgument, clock};
@@ -132,6 +132,10 @@ pub struct Record {
     /// lowest priority, reads what is recorded.
     #[arg(long, conflicts_with_all = ["segment", "suggest_steps"])]
     live: bool,
+    /// Ask this machine for its clock beside the recording, so that `merge` can align captures of both. `stepscope clock serve` must
+    /// run there. A few datagrams a second.
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "suggest_steps")]
+    clock_of: Option<String>,
     /// Replace an existing capture.
     #[arg(long)]
     force: bool,
@@ -330,6 +334,7 @@ impl Record {
             step_scope: self.step_scope,
             speed_probe: self.speed_probe,
             heap_sample_bytes: self.heap_every.unwrap_or(0),
+            clock_of: self.clock_of,
             ..Options::default()
         };
         if !self.dimensions.is_empty() {
@@ -427,6 +432,12 @@ fn summarise(capture: &Capture, folder: &Path, reason: &Reason) {
     if losses.lost_marks > 0 {
         let marks = plural(losses.lost_marks as usize, "mark");
         eprintln!("lost: {marks}, because they came faster than they could be read");
+    }
+    for peer in capture.info.clocks.iter().flat_map(|clocks| &clocks.peers) {
+        let trip = peer.exchanges.iter().filter_map(ClockExchange::round_trip_ns).min().unwrap_or(0);
+        let exchanges = plural(peer.exchanges.len(), "exchange");
+        let lost = if peer.lost > 0 { format!(", {} without a reply", peer.lost) } else { String::new() };
+        eprintln!("clock of {}: {exchanges}, shortest round trip {}{lost}", peer.clock.host, quantity::duration(trip));
     }
     for (dimension, status) in &capture.info.dimensions {
         match status {

@@ -29,6 +29,8 @@ impl Disclosed {
             let capture = selection.capture();
             let info = &capture.info;
             disclosed.hosts.extend(info.machine.iter().map(|machine| machine.host.clone()));
+            let clocks = info.clocks.iter().flat_map(|clocks| clocks.peers.iter().map(|peer| peer.clock.host.clone()));
+            disclosed.hosts.extend(clocks);
             disclosed.commands.extend(Some(info.command.join(" ")).filter(|command| !command.is_empty()));
             disclosed.folders.extend(info.working_directory.clone());
             disclosed.folders.extend(source_folders(capture));
