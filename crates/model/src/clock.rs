@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
-use crate::info::Machine;
+use crate::machine::Machine;
 
 /// What a recording knows about its clock. Captures of several machines are merged by it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -30,6 +30,7 @@ mod event_count;
 mod flow;
 pub mod ids;
 pub mod info;
+mod machine;
 pub mod mark;
 mod memory_error;
 pub mod note;
@@ -58,9 +59,10 @@ pub use event_count::EventCount;
 pub use flow::{FlowEvent, FlowNumber, FlowStage};
 pub use ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 pub use info::{
-    Better, Build, CaptureInfo, Conditions, Counts, Dimension, DimensionStatus, Event, Losses, Machine, Origin,
-    OwnMetric, Phase, RecordingCost, SCHEMA,
+    Better, Build, CaptureInfo, Conditions, Counts, Dimension, DimensionStatus, Event, Losses, Origin, OwnMetric,
+    Phase, RecordingCost, SCHEMA,
 };
+pub use machine::Machine;
 pub use mark::Mark;
 pub use memory_error::MemoryError;
 pub use note::{Note, NoteKind, NoteValue};
