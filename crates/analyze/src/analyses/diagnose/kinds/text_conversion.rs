@@ -99,33 +99,29 @@ fn there_and_back(seen: &Seen<'_, '_>) -> Vec<bool> {
         "std::locale",
         "std::num_get",
     ];
-    let streams = below_owner(seen, &PARTS);
+    let streams = below_owner(seen, |name| PARTS.iter().any(|part| name.starts_with(part)));
     from_text(seen).into_iter().zip(streams).map(|(from_text, stream)| from_text || stream).collect()
 }
 
 /// One flag per stack: whether a number is made from text.
 pub(super) fn from_text(seen: &Seen<'_, '_>) -> Vec<bool> {
-    const PARTS: [&str; 9] = [
-        "std::num_get",
-        "std::sto",
-        "strto",
-        "sscanf",
-        "vsscanf",
-        "vfscanf",
-        "core::num::",
-        "core::str::parse",
-        "std::from_chars",
-    ];
-    below_owner(seen, &PARTS)
+    const PARTS: [&str; 8] =
+        ["std::num_get", "std::sto", "strto", "sscanf", "vsscanf", "vfscanf", "core::str::parse", "std::from_chars"];
+    below_owner(seen, |name| PARTS.iter().any(|part| name.starts_with(part)) || parses_in_rust(name))
+}
+
+/// Whether a function of Rust's library makes a number from text. Without optimisation, `core::num` also has calls of arithmetic.
+fn parses_in_rust(name: &str) -> bool {
+    name.starts_with("core::num::") && ["dec2flt", "from_str", "from_ascii"].iter().any(|part| name.contains(part))
 }
 
 /// One flag per stack: whether such a function is between its leaf and its nearest owned function.
-fn below_owner(seen: &Seen<'_, '_>, starts: &[&str]) -> Vec<bool> {
+fn below_owner(seen: &Seen<'_, '_>, is_such: impl Fn(&str) -> bool) -> Vec<bool> {
     let functions = seen.functions();
     let is_part = |own: &str| {
         let own = own.replacen("std::__cxx11::", "std::", 1);
         let plain = undecorated(&own);
-        starts.iter().any(|part| own.starts_with(part) || plain.starts_with(part))
+        is_such(&own) || is_such(plain)
     };
     let of_function: Vec<bool> = functions.all().map(|(_, function)| is_part(&own_name(&function.name))).collect();
     let mut flags: Vec<bool> = Vec::with_capacity(seen.capture().stacks.len());
@@ -170,4 +166,19 @@ fn writers(seen: &Seen<'_, '_>) -> Vec<Writer> {
 
 fn is_inside(inner: &[bool], outer: &[bool]) -> bool {
     inner.iter().zip(outer).all(|(inner, outer)| !*inner || *outer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rusts_functions_of_arithmetic_make_no_number_from_text() {
+        let parses = |name: &str| parses_in_rust(&own_name(name));
+        assert!(parses("core::num::dec2flt::dec2flt::<f64>"));
+        assert!(parses("core::num::<impl core::str::traits::FromStr for i64>::from_str"));
+        assert!(parses("core::num::<impl u32>::from_ascii_radix"));
+        assert!(!parses("core::num::<impl usize>::checked_add"));
+        assert!(!parses("core::num::<impl u16>::to_ne_bytes"));
+    }
 }
