@@ -430,3 +430,25 @@ impl<'s, 'a> Seen<'s, 'a> {
 pub(super) fn parts(flags: impl Iterator<Item = bool>) -> Vec<f32> {
     flags.map(|flag| if flag { 1.0 } else { 0.0 }).collect()
 }
+
+/// In which of ten equal parts of a time something happens.
+#[derive(Debug, Default)]
+pub(super) struct Tenths([bool; 10]);
+
+impl Tenths {
+    /// It happens at this time of `span`; before it or after it counts as its first or last part.
+    pub fn meet(&mut self, time_ns: u64, span: &Range<u64>) {
+        let since_ns = u128::from(time_ns.saturating_sub(span.start));
+        self.meet_part((since_ns * 10 / u128::from((span.end - span.start).max(1))) as usize);
+    }
+
+    /// It happens in this part.
+    pub fn meet_part(&mut self, part: usize) {
+        self.0[part.min(self.0.len() - 1)] = true;
+    }
+
+    /// The number of parts.
+    pub fn count(&self) -> usize {
+        self.0.iter().filter(|met| **met).count()
+    }
+}

@@ -21,7 +21,7 @@ use crate::analyses::critical_path::{Imbalance, imbalances};
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
 use crate::analyses::diagnose::gain::Gain;
-use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::seen::{Seen, Tenths, parts};
 use crate::query::functions::FunctionId;
 use crate::query::steps::Loops;
 use crate::query::wait_class::{Classes, WaitClass};
@@ -174,7 +174,7 @@ struct Waits {
     ns: u64,
     /// The part of that time that each thread ended.
     ended: BTreeMap<ThreadId, u64>,
-    met: [bool; 10],
+    met: Tenths,
 }
 
 impl Waits {
@@ -187,8 +187,7 @@ impl Waits {
             let ns = blocked_ns(&wait);
             waits.count += f64::from(wait.count);
             waits.ns += ns;
-            let part = u128::from(wait.start_ns.saturating_sub(span.start)) * 10;
-            waits.met[(part / u128::from((span.end - span.start).max(1))).min(9) as usize] = true;
+            waits.met.meet(wait.start_ns, &span);
             if let Some(waker) = wait.waker {
                 *waits.ended.entry(waker).or_default() += ns;
             }
@@ -201,7 +200,7 @@ impl Waits {
     }
 
     fn is_steady(&self) -> bool {
-        self.count >= FEWEST_WAITS && self.met.iter().filter(|met| **met).count() >= STEADY
+        self.count >= FEWEST_WAITS && self.met.count() >= STEADY
     }
 
     /// Whether most of the time is ended by one thread.

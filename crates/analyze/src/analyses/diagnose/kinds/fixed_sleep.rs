@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, Tenths};
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
@@ -108,10 +108,9 @@ impl Pace {
         }
         let (function, sleeps) = sleeps.into_iter().max_by_key(|(_, sleeps)| sleeps.len())?;
         let (first, last) = sleeps.first().zip(sleeps.last()).filter(|_| sleeps.len() > FEWEST)?;
-        let part = |start: u64| ((start - span.start) as u128 * 10 / u128::from(span.end - span.start).max(1)) as usize;
-        let mut met = [false; 10];
-        sleeps.iter().for_each(|(start, _)| met[part(*start).min(9)] = true);
-        if met.iter().filter(|met| **met).count() < STEADY {
+        let mut met = Tenths::default();
+        sleeps.iter().for_each(|(start, _)| met.meet(*start, &span));
+        if met.count() < STEADY {
             return None;
         }
         let between = seen.off_cpu.spent(thread, first.1..last.0)?;

@@ -15,7 +15,7 @@ use stepscope_stats::trend;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, Tenths};
 use crate::query::events::{self, Role};
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
@@ -157,17 +157,16 @@ impl Faults {
 /// Whether a thread waits for messages, other threads or time all the time.
 fn serves(seen: &Seen<'_, '_>, thread: ThreadId) -> bool {
     let (span, mut classes) = (seen.span(), Classes::new(seen.capture(), seen.functions()));
-    let (mut count, mut met) = (0.0, [false; 10]);
+    let (mut count, mut met) = (0.0, Tenths::default());
     for wait in seen.waits(thread) {
         let class = wait.stack.map(|stack| classes.of(stack));
         if !matches!(class, Some(WaitClass::Network | WaitClass::Condition | WaitClass::Sleep | WaitClass::Other)) {
             continue;
         }
         count += f64::from(wait.count);
-        let part = u128::from(wait.start_ns.saturating_sub(span.start)) * 10 / u128::from(span.end - span.start).max(1);
-        met[part.min(9) as usize] = true;
+        met.meet(wait.start_ns, &span);
     }
-    count >= FEWEST_WAITS && met.iter().filter(|met| **met).count() >= STEADY
+    count >= FEWEST_WAITS && met.count() >= STEADY
 }
 
 /// Resident memory that grows, with the function that touches the new memory.

@@ -6,7 +6,7 @@
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
-use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::seen::{Seen, Tenths, parts};
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 use stepscope_model::{NoteValue, StackId};
@@ -129,15 +129,15 @@ fn without_steps(seen: &Seen<'_, '_>) -> Option<Started> {
 
 /// How many threads start and end, how long they live together, and in how many of ten parts they start.
 fn started(seen: &Seen<'_, '_>, place: impl Fn(u64) -> Option<usize>) -> (usize, f64, usize) {
-    let (mut threads, mut life_ns, mut met) = (0, 0.0, [false; 10]);
+    let (mut threads, mut life_ns, mut met) = (0, 0.0, Tenths::default());
     for (_, thread) in seen.selection.threads() {
         let Some((start, end)) = thread.start_ns.zip(thread.end_ns) else { continue };
         let Some(part) = place(start) else { continue };
         threads += 1;
         life_ns += end.saturating_sub(start) as f64;
-        met[part.min(9)] = true;
+        met.meet_part(part);
     }
-    (threads, life_ns, met.iter().filter(|met| **met).count())
+    (threads, life_ns, met.count())
 }
 
 /// One flag per stack: whether a function with such a name, which is not owned, is on it.
