@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use stepscope_model::{
     Allocation, CallTimes, Capture, CaptureInfo, DataAccess, DimensionStatus, EventCount, EventId, FlowEvent, Frame,
-    FrameId, Losses, MemoryError, ModuleId, Origin, Process, ProcessId, Sample, Scope, StackId, Step, SystemCalls,
-    Thread, ThreadId, Wait,
+    FrameId, Losses, MemoryError, ModuleId, Origin, Process, ProcessId, RecordingCost, Sample, Scope, StackId, Step,
+    SystemCalls, Thread, ThreadId, Wait,
 };
 
 use crate::clocks;
@@ -331,10 +331,7 @@ fn join_info(joined: &mut CaptureInfo, segment: &CaptureInfo, is_first: bool) {
     clocks::join(&mut joined.clocks, &segment.clocks);
     join_losses(&mut joined.losses, &segment.losses);
     if let (Some(cost), Some(more)) = (&mut joined.recording_cost, &segment.recording_cost) {
-        cost.cpu_ns = cost.cpu_ns.saturating_add(more.cpu_ns);
-        cost.finish_cpu_ns = cost.finish_cpu_ns.saturating_add(more.finish_cpu_ns);
-        cost.speed_probe_cpu_ns = cost.speed_probe_cpu_ns.saturating_add(more.speed_probe_cpu_ns);
-        cost.log_bytes = cost.log_bytes.saturating_add(more.log_bytes);
+        *cost = sum_of_costs(*cost, *more);
     }
     if let (Some(conditions), Some(more)) = (&mut joined.conditions, &segment.conditions) {
         conditions.others_cpu_ns = added(conditions.others_cpu_ns, more.others_cpu_ns);
@@ -355,6 +352,15 @@ fn rank(status: &DimensionStatus) -> u8 {
         DimensionStatus::Partial { .. } => 0,
         DimensionStatus::Recorded => 1,
         DimensionStatus::Missing { .. } => 2,
+    }
+}
+
+pub(crate) fn sum_of_costs(one: RecordingCost, other: RecordingCost) -> RecordingCost {
+    RecordingCost {
+        cpu_ns: one.cpu_ns.saturating_add(other.cpu_ns),
+        speed_probe_cpu_ns: one.speed_probe_cpu_ns.saturating_add(other.speed_probe_cpu_ns),
+        finish_cpu_ns: one.finish_cpu_ns.saturating_add(other.finish_cpu_ns),
+        log_bytes: one.log_bytes.saturating_add(other.log_bytes),
     }
 }
 

@@ -76,9 +76,9 @@ impl KernelAccount {
                 *open_ns = cpu_ns;
                 continue;
             };
-            *open_ns = cpu_ns.saturating_sub(compared.by_switches_ns());
             let by_switches_ns = compared.by_switches_ns();
-            let by_kernel_ns = cpu_ns.saturating_sub(by_switches_ns).saturating_add(compared.by_kernel_ns);
+            *open_ns = cpu_ns.saturating_sub(by_switches_ns);
+            let by_kernel_ns = open_ns.saturating_add(compared.by_kernel_ns);
             account = Some(account.unwrap_or(0_u64).saturating_add(by_kernel_ns));
             let excess_ns = by_switches_ns.saturating_sub(compared.by_kernel_ns);
             if excess_ns > compared.error_ns().saturating_add(stolen_ns) {

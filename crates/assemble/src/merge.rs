@@ -84,9 +84,10 @@ pub fn merge(parts: Vec<Part>) -> Capture {
     capture
 }
 
-/// The boot that a capture was recorded in.
-fn boot(info: &CaptureInfo) -> Option<&str> {
-    Some(&info.clocks.as_ref()?.own.as_ref()?.boot_id)
+/// Whether two captures were recorded in one boot of one machine, by what they say.
+fn are_of_one_boot(one: &CaptureInfo, other: &CaptureInfo) -> bool {
+    let boot = |info: &CaptureInfo| Some(info.clocks.as_ref()?.own.as_ref()?.boot_id.clone());
+    boot(one).is_some_and(|id| boot(other) == Some(id))
 }
 
 /// The number that CPU 0 of each part gets.
@@ -97,8 +98,8 @@ fn first_cpus(parts: &[Part]) -> Vec<u32> {
         let known = capture.info.machine.as_ref().map_or(0, |machine| machine.cores);
         known.max(seen.map_or(0, |most| most.saturating_add(1)))
     };
-    let boots: Vec<Option<&str>> = parts.iter().map(|part| boot(&part.capture.info)).collect();
-    let is_same = |one: usize, other: usize| one == other || (boots[one].is_some() && boots[one] == boots[other]);
+    let info = |part: usize| &parts[part].capture.info;
+    let is_same = |one: usize, other: usize| one == other || are_of_one_boot(info(one), info(other));
     let (mut firsts, mut next) = (Vec::<u32>::new(), 0_u32);
     for part in 0..parts.len() {
         if let Some(known) = (0..part).find(|&known| is_same(known, part)) {

@@ -303,7 +303,8 @@ impl ThreadTimeline {
     }
 
     /// The same state from `time_ns` on, with nothing counted yet: the timeline of this thread in the next capture. Wakers belong to
-    /// the old capture and are dropped. So does the stack of an open wait, until it is [carried over](Self::carry_stack).
+    /// the old capture and are dropped. The stack of an open wait is still of the old capture, until it is
+    /// [carried over](Self::carry_stack).
     pub fn continued(&self, time_ns: u64) -> Self {
         let state = match self.state {
             State::Off(wait) => {

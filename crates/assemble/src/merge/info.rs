@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use stepscope_model::quantity::{duration, plural};
 use stepscope_model::{
     AlignmentMethod, CaptureInfo, Conditions, Dimension, DimensionStatus, Machine, Merged, MergedMachine, Origin,
-    RecordingCost,
 };
 
-use super::boot;
-use crate::join::join_losses;
+use super::are_of_one_boot;
+use crate::join::{join_losses, sum_of_costs};
 
 /// Describes the merged capture, which has its events already. The first part names program and scenario.
 pub(super) fn join(joined: &mut CaptureInfo, parts: Vec<CaptureInfo>, merged: Merged) {
@@ -26,7 +25,7 @@ pub(super) fn join(joined: &mut CaptureInfo, parts: Vec<CaptureInfo>, merged: Me
         dimensions: dimensions(&parts, &merged.machines),
         machine: machine(&parts),
         conditions: conditions(&parts),
-        recording_cost: cost(&parts),
+        recording_cost: parts.iter().filter_map(|part| part.recording_cost).reduce(sum_of_costs),
         build: parts[0].build.clone().filter(|build| parts.iter().all(|part| part.build.as_ref() == Some(build))),
         found_step: parts.iter().find_map(|part| part.found_step.clone()),
         notes,
@@ -54,8 +53,7 @@ pub(super) fn join(joined: &mut CaptureInfo, parts: Vec<CaptureInfo>, merged: Me
 
 /// All machines together: what relates CPU time to a capacity needs the CPUs of all.
 fn machine(parts: &[CaptureInfo]) -> Option<Machine> {
-    let is_known =
-        |at: usize| (0..at).any(|other| boot(&parts[at]).is_some() && boot(&parts[at]) == boot(&parts[other]));
+    let is_known = |at: usize| (0..at).any(|other| are_of_one_boot(&parts[at], &parts[other]));
     let distinct = parts.iter().enumerate().filter(|(at, _)| !is_known(*at));
     let machines: Vec<&Machine> = distinct.filter_map(|(_, part)| part.machine.as_ref()).collect();
     let first = *machines.first()?;
@@ -89,16 +87,6 @@ fn conditions(parts: &[CaptureInfo]) -> Option<Conditions> {
     };
     let (others_cpu_ns, stolen_ns) = (sum(|one| one.others_cpu_ns), sum(|one| one.stolen_ns));
     all.as_ref().map(|_| Conditions { others_cpu_ns, stolen_ns, ..Conditions::default() })
-}
-
-fn cost(parts: &[CaptureInfo]) -> Option<RecordingCost> {
-    let costs = parts.iter().filter_map(|part| part.recording_cost);
-    costs.reduce(|sum, more| RecordingCost {
-        cpu_ns: sum.cpu_ns.saturating_add(more.cpu_ns),
-        speed_probe_cpu_ns: sum.speed_probe_cpu_ns.saturating_add(more.speed_probe_cpu_ns),
-        finish_cpu_ns: sum.finish_cpu_ns.saturating_add(more.finish_cpu_ns),
-        log_bytes: sum.log_bytes.saturating_add(more.log_bytes),
-    })
 }
 
 /// A dimension that one machine lacks is partial, and says so.
