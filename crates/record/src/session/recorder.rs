@@ -416,7 +416,6 @@ impl Recorder {
         match command {
             Command::Rotate { folder, answer } => drop(answer.send(self.rotate(&folder))),
             Command::BeginNext { folder, label, answer } => {
-                self.read_before_cut();
                 let started = self.begin_next(&folder, label);
                 // The caller counts steps from here.
                 self.report(progress);

@@ -49,7 +49,6 @@ impl Recorder {
         }
         recorder.forget_places();
         // The capture begins when all is enabled and known. Records that were lost until then are not of it.
-        recorder.read_before_cut();
         recorder.begin_next(folder, options.label.clone())?;
         recorder.set = Some(set);
         Ok(recorder)

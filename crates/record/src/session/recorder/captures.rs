@@ -55,6 +55,7 @@ impl Recorder {
     }
 
     pub(super) fn begin_next(&mut self, folder: &Path, label: Label) -> Result<(), RecordError> {
+        self.read_before_cut();
         self.label = label;
         self.recording_start_ns = None;
         let output = self.new_log(folder, self.looked_ns)?;
@@ -138,9 +139,7 @@ impl Recorder {
         let speed_probe_cpu_ns = self.speed.take_cpu_ns();
         let cpu_ns = clock::thread_cpu_ns().saturating_sub(*cpu_before_ns) + speed_probe_cpu_ns;
         let log_bytes = writer.bytes();
-        for peer in self.clock_watch.iter().flat_map(ClockWatch::take) {
-            writer.take(Entry::ClockPeer(Box::new(peer)));
-        }
+        write_peers(self.clock_watch.as_ref(), writer.as_mut());
         writer.take(Entry::MarksLost { count: self.marks.lost() });
         writer.take(Entry::RecordingEnd(Box::new(RecordingEnd {
             end_ns: Some(end_ns),
@@ -221,9 +220,7 @@ impl Recorder {
         self.sink.take(Entry::Losses(Box::new(losses)));
         self.sink.take(Entry::MarksLost { count: self.marks.lost() });
         if let Output::Log { writer, .. } = &mut self.sink.output {
-            for peer in self.clock_watch.iter().flat_map(ClockWatch::take) {
-                writer.take(Entry::ClockPeer(Box::new(peer)));
-            }
+            write_peers(self.clock_watch.as_ref(), writer.as_mut());
             writer.flush();
             self.check_log();
         }
@@ -246,5 +243,12 @@ impl Recorder {
             }
             Some(_) => {}
         }
+    }
+}
+
+/// Writes the exchanges with other machines since the last time.
+fn write_peers(watch: Option<&ClockWatch>, sink: &mut impl Sink) {
+    for peer in watch.into_iter().flat_map(ClockWatch::take) {
+        sink.take(Entry::ClockPeer(Box::new(peer)));
     }
 }
