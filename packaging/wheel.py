@@ -9,7 +9,11 @@ import base64
 import hashlib
 import os
 import platform
+import shutil
+import subprocess
 import sys
+import sysconfig
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -40,6 +44,20 @@ Description-Content-Type: text/markdown
 WHEEL = "Wheel-Version: 1.0\nGenerator: stepscope\nRoot-Is-Purelib: false\n" + "".join(f"Tag: py3-none-{tag}\n" for tag in TAGS)
 
 
+def compiled_marks():
+    """The compiled marks, for CPython 3.8 and later with glibc; None without a compiler or Python's headers."""
+    headers = sysconfig.get_path("include")
+    if not (Path(headers, "Python.h").exists() and shutil.which("cc")):
+        print("the wheel has no compiled marks: cc or Python.h is missing (Debian: gcc python3-dev)", file=sys.stderr)
+        return None
+    with tempfile.TemporaryDirectory() as work:
+        made = Path(work, "marks.so")
+        options = ["-O2", "-s", "-shared", "-fPIC", "-Wl,--build-id=none", f"-I{headers}", "-I", "marks/c"]
+        source = "marks/python/stepscope_marks/_compiled.c"
+        subprocess.run(["cc", *options, "-o", made, source], cwd=root, check=True)
+        return made.read_bytes()
+
+
 def contents():
     """Paths in the wheel, with their bytes and whether they can be run."""
     for path in sorted(tree.rglob("*")):
@@ -51,6 +69,9 @@ def contents():
         for path in sorted(package.rglob("*")):
             if path.suffix == ".py" or path.name == "py.typed":
                 yield f"{package.name}/{path.relative_to(package)}", path.read_bytes(), False
+    compiled = compiled_marks()
+    if compiled:
+        yield "stepscope_marks/_compiled.abi3.so", compiled, True
     readme = (root / "python/README.md").read_text(encoding="utf-8")
     yield f"{INFO}/METADATA", (METADATA + readme).encode(), False
     yield f"{INFO}/WHEEL", WHEEL.encode(), False

@@ -493,18 +493,19 @@ fn a_rust_program_writes_the_same_marks() {
     recorded.assert_odometry(51);
 }
 
-#[test]
-fn a_python_program_writes_the_same_marks() {
-    let test = "a_python_program_writes_the_same_marks";
-    if Command::new("python3").arg("--version").output().is_err() {
-        return println!("skipped: {test}: no python3");
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let command = [root.join("tests/marks/marks.py"), root.join("../../marks/python")].map(PathBuf::into_os_string);
-    let command = std::iter::once("python3".into()).chain(command);
+/// The sources of the Python module.
+fn python_marks() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../marks/python")
+}
+
+/// Records the Python program with the module in this folder, and checks that it has all marks.
+fn check_python_program(test: &str, modules: &Path, is_compiled: bool) {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/marks/marks.py");
+    let launch = Launch::new(["python3".as_ref(), program.as_os_str(), modules.as_os_str()]);
     // Write no bytecode beside the sources.
-    let launch = Launch::new(command).env("PYTHONDONTWRITEBYTECODE", "1");
+    let launch = launch.env("PYTHONDONTWRITEBYTECODE", "1");
     let Some(recorded) = record_launch(test, launch, &Options::default()) else { return };
+    assert_eq!(recorded.lines[0], if is_compiled { "compiled: True" } else { "compiled: False" });
     let expected = [
         ((0, "brief"), 300),
         ((0, "contacts"), 101),
@@ -524,6 +525,46 @@ fn a_python_program_writes_the_same_marks() {
     assert_eq!((owners.len(), recorded.lost()), (100, 0));
     recorded.assert_odometry(101);
     assert!(recorded.lines.iter().any(|line| line.contains("scale it, and name its unit")), "{:?}", recorded.lines);
+}
+
+
+#[test]
+fn a_python_program_writes_the_same_marks() {
+    let test = "a_python_program_writes_the_same_marks";
+    if Command::new("python3").arg("--version").output().is_err() {
+        return println!("skipped: {test}: no python3");
+    }
+    check_python_program(test, &python_marks(), false);
+}
+
+#[test]
+fn the_compiled_python_module_writes_the_same_marks() {
+    let test = "the_compiled_python_module_writes_the_same_marks";
+    let script = "import sysconfig; print(sysconfig.get_path('include'))";
+    let headers = match Command::new("python3").args(["-c", script]).output() {
+        Ok(output) => String::from_utf8(output.stdout).unwrap().trim().to_owned(),
+        Err(_) => return println!("skipped: {test}: no python3"),
+    };
+    if !Path::new(&headers).join("Python.h").exists() {
+        return println!("skipped: {test}: no headers of Python (Debian: python3-dev)");
+    }
+    let modules = output("compiled-marks");
+    let package = modules.join("stepscope_marks");
+    std::fs::create_dir_all(&package).unwrap();
+    for file in python_marks().join("stepscope_marks").read_dir().unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "py") {
+            std::fs::copy(&path, package.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    let source = python_marks().join("stepscope_marks/_compiled.c");
+    // Python's slots hold functions as data pointers.
+    let flags = ["-shared", "-fPIC", "-Wno-pedantic", "-isystem", &headers];
+    match compile("cc", &flags, &source, &package.join("_compiled.abi3.so")) {
+        Some(compiled) => assert!(compiled),
+        None => return println!("skipped: {test}: no cc"),
+    }
+    check_python_program(test, &modules, true);
 }
 
 /// The folder of the adapter for Gazebo.

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 
-import stepscope_marks
+from . import _pure
 
 _FOLDER = "/dev/shm"
 _PREFIX = "stepscope-marks-"
@@ -333,7 +333,7 @@ def _remove_if_abandoned(path):
 
 
 def _close():
-    stepscope_marks._end()
+    _pure._end()
     if _open is not None:
         _open.close()
 
@@ -343,7 +343,7 @@ def _in_child():
     if _open is not None:
         _inherited = _open.names()
         _open = None
-    stepscope_marks._forget()
+    _pure._forget()
     _lock.release()
 
 

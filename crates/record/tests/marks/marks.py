@@ -7,6 +7,8 @@ import threading
 sys.path.insert(0, sys.argv[1])
 import stepscope_marks as marks
 
+print("compiled:", marks.is_compiled)
+
 
 @marks.scope("fibonacci")
 def fibonacci(n):
