@@ -94,7 +94,7 @@ pub fn prepare(launch: Launch, wanted: &BTreeSet<Dimension>, capture: &Path) -> 
     let (mut launch, mut logs) = (launch, logs);
     for checker in checkers {
         let status = match checker {
-            Dimension::Memcheck if !is_installed("valgrind", &launch) => DimensionStatus::Missing {
+            Dimension::Memcheck if !launch.has_in_path("valgrind") => DimensionStatus::Missing {
                 reason: "valgrind is not installed.".to_owned(),
                 remedy: Some("sudo apt install valgrind".to_owned()),
             },
@@ -112,11 +112,6 @@ pub fn prepare(launch: Launch, wanted: &BTreeSet<Dimension>, capture: &Path) -> 
     }
     prepared.logs = Some(logs);
     (launch, prepared)
-}
-
-fn is_installed(program: &str, launch: &Launch) -> bool {
-    let path = launch.variable("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// The command that runs a program below memcheck. `VALGRIND_OPTS` adds the user's options.

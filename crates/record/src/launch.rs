@@ -181,6 +181,11 @@ impl Launch {
         self
     }
 
+    /// Whether the program's `PATH` has a program of this name.
+    pub(crate) fn has_in_path(&self, name: &str) -> bool {
+        refusal::find(OsStr::new(name), self.variable("PATH").as_deref(), None).is_ok()
+    }
+
     /// The value of an environment variable, as the program will have it.
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         self.environment.get(OsStr::new(name)).cloned().unwrap_or_else(|| std::env::var_os(name))
@@ -227,11 +232,7 @@ impl Launch {
     /// # Errors
     /// [`LaunchError`] if there is no such program.
     pub fn program(&self) -> Result<PathBuf, LaunchError> {
-        let search = match self.environment.get(OsStr::new("PATH")) {
-            Some(given) => given.clone(),
-            None => std::env::var_os("PATH"),
-        };
-        let found = self.find(search.as_deref())?;
+        let found = self.find(self.variable("PATH").as_deref())?;
         Ok(self.directory.as_ref().map_or_else(|| found.clone(), |directory| directory.join(&found)))
     }
 

@@ -121,7 +121,7 @@ pub fn adjusted_change(
         runs.iter().zip(readings).map(|(run, reading)| moved(run, reading, slope.slope, centre)).collect()
     };
     let (before, after) = (moved(before, &covariate.before), moved(after, &covariate.after));
-    let change = bootstrap.change(&before, &after, confidence)?.with_fitted_slope(slope.variance_factor, confidence);
+    let change = bootstrap.change(&before, &after, confidence)?.with_fitted(slope.variance_factor, 1.0, confidence);
     let half_width = |change: &Change| {
         let quantile = student::quantile(f64::midpoint(1.0, confidence), change.degrees_of_freedom);
         change.log_ratio_standard_error.map(|error| error * quantile)

@@ -129,14 +129,14 @@ pub struct Change {
 }
 
 impl Change {
-    /// The same, where the runs were moved along a slope that was fitted to them: the variance is larger by this factor, and
-    /// the fit took a degree of freedom.
+    /// The same, where the runs were moved by a model that was fitted to them: the variance is larger by this factor, and the
+    /// fit took so many degrees of freedom.
     #[must_use]
-    pub(crate) fn with_fitted_slope(mut self, variance_factor: f64, confidence: f64) -> Self {
+    pub(crate) fn with_fitted(mut self, variance_factor: f64, fitted: f64, confidence: f64) -> Self {
         let quantile = |degrees: f64| student::quantile(f64::midpoint(1.0, confidence), degrees);
         let (scale, before) = (variance_factor.sqrt(), self.degrees_of_freedom);
-        self.degrees_of_freedom = (before - 1.0).max(1.0);
-        self.test_degrees_of_freedom = (self.test_degrees_of_freedom - 1.0).max(1.0);
+        self.degrees_of_freedom = (before - fitted).max(1.0);
+        self.test_degrees_of_freedom = (self.test_degrees_of_freedom - fitted).max(1.0);
         let factor = scale * quantile(self.degrees_of_freedom) / quantile(before);
         self.difference = self.difference.stretched(factor);
         self.ratio = self.ratio.map(|ratio| ratio.stretched_log(factor));

@@ -30,6 +30,7 @@
 //! | [`distribution`] | values of one quantity: percentiles, mean |
 //! | [`hierarchical`] | the change between two sets of runs, by resampling runs, then blocks of steps |
 //! | [`control_variate`] | the same change with less scatter, from a quantity that was measured beside |
+//! | [`strata`] | runs on several machines: their differences are taken out |
 //! | [`covariance`] | the difference of two sides at equal values of a covariate |
 //! | [`permutation`] | p-value of the difference between two sets of runs |
 //! | [`counts`] | the change between two sample counts, one run each |
@@ -66,6 +67,7 @@ pub mod permutation;
 pub mod power;
 pub mod random;
 pub mod scaling;
+pub mod strata;
 pub mod student;
 pub mod trend;
 

@@ -70,6 +70,38 @@ impl Permutations {
         Self { before, after, splits: splits.collect(), weight, all, own: own.min(all) }
     }
 
+    /// The splits that exchange runs within groups only, given the group of each run. Each split has as many runs of a group on
+    /// a side as observed.
+    ///
+    /// All of them, up to [`MAX_SPLITS`]; else the observed one and [`RANDOM_SPLITS`] others.
+    pub fn within(before: &[usize], after: &[usize], seed: u64) -> Self {
+        let groups = groups(before, after);
+        let mirrored = groups.iter().all(|(runs, first)| 2 * first == runs.len());
+        let count = groups.iter().try_fold(1_usize, |all, (runs, first)| all.checked_mul(choose(runs.len(), *first)?));
+        let (before, after) = (before.len(), after.len());
+        let mut observed = |split: &[u32]| {
+            let kept = split.iter().filter(|run| (**run as usize) < before).count();
+            kept == before || mirrored && kept == 0
+        };
+        let Some(all) = count.filter(|all| *all <= MAX_SPLITS) else {
+            let mut random = SplitMix64::new(seed);
+            let draws = std::iter::repeat_with(|| random_within(&groups, &mut random));
+            let splits = draws.filter(|split| !observed(split)).take(RANDOM_SPLITS).flatten().collect();
+            return Self { before, after, splits, weight: 1, all: RANDOM_SPLITS + 1, own: 1 };
+        };
+        let mut splits = vec![Vec::new()];
+        for (runs, first) in &groups {
+            let chosen: Vec<Vec<u32>> = combinations(runs.len(), *first)
+                .map(|places| places.into_iter().map(|place| runs[place as usize]).collect())
+                .collect();
+            splits =
+                splits.iter().flat_map(|split| chosen.iter().map(move |more| [&split[..], more].concat())).collect();
+        }
+        let own = splits.iter().filter(|split| observed(split)).count();
+        let splits = splits.into_iter().filter(|split| !observed(split)).flatten().collect();
+        Self { before, after, splits, weight: 1, all, own }
+    }
+
     /// Tests the values of the runs. `None` if a side is empty or a value is not finite.
     ///
     /// # Panics
@@ -99,10 +131,15 @@ impl Permutations {
         self.result(self.splits.chunks_exact(self.before).filter(extreme).count())
     }
 
+    /// The smallest p possible.
+    pub fn least_p(&self) -> f64 {
+        self.own as f64 / self.all as f64
+    }
+
     /// The result if this many splits besides the observed one are as extreme.
     fn result(&self, others: usize) -> PermutationTest {
         let of = |count: usize| count as f64 / self.all as f64;
-        PermutationTest { p: of(self.own + self.weight * others), floor: of(self.own), at_floor: others == 0 }
+        PermutationTest { p: of(self.own + self.weight * others), floor: self.least_p(), at_floor: others == 0 }
     }
 }
 
@@ -186,6 +223,34 @@ fn combinations(n: usize, k: usize) -> impl Iterator<Item = Vec<u32>> {
     })
 }
 
+/// The runs of each group, those before first, and the number of these.
+fn groups(before: &[usize], after: &[usize]) -> Vec<(Vec<u32>, usize)> {
+    let count = before.iter().chain(after).max().map_or(0, |last| last + 1);
+    let mut groups = vec![(Vec::new(), 0); count];
+    for (run, group) in before.iter().enumerate() {
+        groups[*group].0.push(run as u32);
+        groups[*group].1 += 1;
+    }
+    for (run, group) in after.iter().enumerate() {
+        groups[*group].0.push((before.len() + run) as u32);
+    }
+    groups
+}
+
+/// A random split that keeps the number of runs of each group.
+fn random_within(groups: &[(Vec<u32>, usize)], random: &mut SplitMix64) -> Vec<u32> {
+    let mut split = Vec::new();
+    for (runs, first) in groups {
+        let mut runs = runs.clone();
+        for place in 0..*first {
+            let other = place + random.below(runs.len() - place);
+            runs.swap(place, other);
+        }
+        split.extend(&runs[..*first]);
+    }
+    split
+}
+
 /// Random splits, except the observed one and its mirror image.
 fn random_splits(before: usize, after: usize, random: &mut SplitMix64) -> Vec<u32> {
     let runs = before + after;
@@ -264,6 +329,22 @@ mod tests {
     #[test]
     fn four_runs_per_side_reach_five_percent_and_five_reach_one() {
         assert_eq!((least_runs(0.05), least_runs(0.01), least_runs(0.0)), (Some(4), Some(5), None));
+    }
+
+    /// Two pairs on each of two machines: C(2, 1)^2 = 4 splits of one pair each, C(4, 2)^2 = 36 of two.
+    #[test]
+    fn runs_are_exchanged_within_groups_only() {
+        let one = Permutations::within(&[0, 1], &[0, 1], 1).test(&[1.0, 11.0], &[2.0, 12.0]).unwrap();
+        assert_eq!(one, PermutationTest { p: 0.5, floor: 0.5, at_floor: true });
+        let splits = Permutations::within(&[0, 0, 1, 1], &[0, 0, 1, 1], 1);
+        let two = splits.test(&[1.0, 1.1, 1.2, 1.3], &[2.0, 2.1, 2.2, 2.3]).unwrap();
+        assert_eq!(two, PermutationTest { p: 2.0 / 36.0, floor: 2.0 / 36.0, at_floor: true });
+        let uneven = Permutations::within(&[0, 1, 1], &[0, 0, 1], 1).test(&[1.0, 1.1, 1.2], &[2.0, 2.1, 2.2]).unwrap();
+        assert_eq!((uneven.floor, uneven.at_floor), (1.0 / 9.0, true));
+        let groups: Vec<usize> = (0..20).map(|run| run % 4).collect();
+        let many = Permutations::within(&groups, &groups, 1);
+        let (before, after): (Vec<f64>, Vec<f64>) = (0..20).map(|run| (f64::from(run), f64::from(run) + 100.0)).unzip();
+        assert_eq!(many.test(&before, &after).unwrap(), PermutationTest { p: 1e-4, floor: 1e-4, at_floor: true });
     }
 
     /// Without a change p is uniform, up to the granularity of the splits.

@@ -3,13 +3,13 @@
 //! A comparison answers "did the change of the code change the cost?" only if nothing else differs. There are two degrees:
 //!
 //! - *refused* unless the user allows it, and then noted in every output: another machine (host, CPU model, number of
-//!   CPUs, memory, hypervisor), another kind of build (debug against release), another scenario or phase (erratum 4 of
+//!   CPUs, memory, hypervisor) that has no recordings of one side, another kind of build (debug against release), another scenario or phase (erratum 4 of
 //!   the Gazebo study paired loading with runtime and one world with another);
 //! - *noted*: kernel, governor, version of the recorder, background load, CPU time taken by the hypervisor, heat.
 //!
 //! A property that a recording lacks is no difference.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use stepscope_model::{CaptureInfo, Machine, Note, NoteValue, note, quantity};
 
@@ -73,6 +73,9 @@ pub fn differences(recordings: &[(&str, &CaptureInfo)]) -> Differences {
         (Difference::Scenario, "are of different phases", &|info| Some(info.phase?.to_string())),
     ];
     for (kind, what, of) in refused {
+        if kind == Difference::Machine && each_has_every_side(recordings, of) {
+            continue;
+        }
         if let Some(values) = differing(recordings, of) {
             found.refused.push(Refusal { kind, what: format!("the captures {what}: {values}") });
         }
@@ -102,6 +105,16 @@ pub fn machine(machine: &Machine) -> String {
     let virtualization = machine.virtualization.as_ref().map_or(String::new(), |name| format!(", {name}"));
     let cores = quantity::plural(machine.cores as usize, "CPU");
     format!("{} ({}, {cores}, {memory} GiB{virtualization})", machine.host, machine.cpu)
+}
+
+/// Whether each value has recordings of every side: then it is no reason for a difference between the sides.
+fn each_has_every_side(recordings: &[(&str, &CaptureInfo)], of: Property<'_>) -> bool {
+    let mut values: BTreeMap<Option<String>, BTreeSet<&str>> = BTreeMap::new();
+    for (side, info) in recordings {
+        values.entry(of(info)).or_default().insert(side);
+    }
+    let sides: BTreeSet<&str> = recordings.iter().map(|(side, _)| *side).collect();
+    values.values().all(|own| *own == sides)
 }
 
 /// The values of the sides where there is more than one: `a (before), b (after)`.
@@ -214,6 +227,14 @@ mod tests {
             "the captures were built in different ways: release (before), debug (after); the compiler's changes would look like changes of the code. Build both alike, or allow it with `--across-builds`"
         );
         assert!(found.refused[3].what.starts_with("the captures are of different phases: steady (before)"));
+    }
+
+    #[test]
+    fn machines_with_every_side_are_no_difference() {
+        let (one, two) = (recorded("a", "release"), recorded("b", "release"));
+        let all = [("before", &one), ("after", &one), ("before", &two), ("after", &two)];
+        assert_eq!(differences(&all), Differences::default());
+        assert_eq!(differences(&all[..3]).refused[0].kind, Difference::Machine);
     }
 
     #[test]

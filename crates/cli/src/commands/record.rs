@@ -281,6 +281,9 @@ impl Record {
         if let Some(report) = recorded.stopped.filter(|report| !report.survivors.is_empty()) {
             eprintln!("stepscope: {report}");
         }
+        if let Some(status) = recorded.status.filter(|status| *status != 0) {
+            eprintln!("note: the program ended with status {status}");
+        }
         match segments {
             Some(segments) => summarise_segments(super::finish_segments(segments, &folder)?, &folder, &recorded.reason),
             None => {
@@ -290,9 +293,6 @@ impl Record {
                 }
                 summarise(&capture, &folder, &recorded.reason);
             }
-        }
-        if let Some(status) = recorded.status.filter(|status| *status != 0) {
-            eprintln!("note: the program ended with status {status}");
         }
         match recorded.reason {
             Reason::Failed(why) => Err(Failure::Failed(format!("the recording ended early: {why}"))),

@@ -1,11 +1,12 @@
 //! `stepscope show`: one analysis of a capture, as tables.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::error::ErrorKind;
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgMatches, Args, Command, CommandFactory as _, FromArgMatches};
 use stepscope_analyze::analyses::view_named;
 use stepscope_analyze::analysis::{self, AnalysisOption, OptionValues, View};
 use stepscope_analyze::{ANALYSES, Analysis, Functions, Selection};
@@ -60,9 +61,30 @@ fn options() -> impl Iterator<Item = (&'static Analysis, &'static AnalysisOption
 }
 
 /// A view, by its name; help and completions show its question.
-fn view_parser() -> impl TypedValueParser<Value = String> {
+#[derive(Clone)]
+struct ViewParser(PossibleValuesParser);
+
+fn view_parser() -> ViewParser {
     let views = ANALYSES.iter().flat_map(|analysis| analysis.views);
-    PossibleValuesParser::new(views.map(|view| PossibleValue::new(view.name).help(view.question)))
+    ViewParser(PossibleValuesParser::new(views.map(|view| PossibleValue::new(view.name).help(view.question))))
+}
+
+impl TypedValueParser for ViewParser {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        self.0.parse_ref(command, arg, value).map_err(|mut error| {
+            if let Some(command) = crate::CommandLine::command().find_subcommand(value) {
+                let tip = format!("`stepscope {} CAPTURE` is a command, not a view", command.get_name());
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+            }
+            error
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
 }
 
 impl Args for ViewArguments {

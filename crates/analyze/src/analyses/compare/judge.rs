@@ -10,8 +10,10 @@ use stepscope_stats::hierarchical::{Change, HierarchicalBootstrap, Run};
 use stepscope_stats::multiple::benjamini_hochberg;
 use stepscope_stats::permutation::{self, PermutationTest, Permutations};
 use stepscope_stats::power::Goal;
+use stepscope_stats::strata::Strata;
 use stepscope_stats::{Estimate, Levels, student, two_levels_of_runs};
 
+use super::machines;
 use super::options::Options;
 use super::side::Side;
 use super::speed;
@@ -199,8 +201,10 @@ pub(super) struct Judge {
     unresampled: HierarchicalBootstrap,
     permutations: Permutations,
     exposures: (f64, f64),
-    /// The machine's speed in each run.
+    /// The machine's speed in each run; none where the machines themselves are taken out.
     speeds: Vec<Covariate>,
+    /// The machines of the runs, if each of several ran both sides.
+    machines: Option<Strata>,
     options: Options,
 }
 
@@ -210,8 +214,11 @@ impl Judge {
         let mut judge = Self::of_shape(&before.blocks(), &after.blocks(), options);
         judge.noise = Noise::of(before, after);
         judge.exposures = (exposure(before), exposure(after));
-        if options.adjust_for_speed {
-            judge.speeds = speed::covariates(before, after);
+        judge.machines = machines::strata(before, after);
+        match &judge.machines {
+            Some(machines) => judge.permutations = machines.permutations(options.seed),
+            None if options.adjust_for_speed => judge.speeds = speed::covariates(before, after),
+            None => {}
         }
         judge
     }
@@ -226,6 +233,7 @@ impl Judge {
             permutations: Permutations::new(before.len(), after.len(), options.seed),
             exposures: (0.0, 0.0),
             speeds: Vec::new(),
+            machines: None,
             options: options.clone(),
         }
     }
@@ -252,6 +260,11 @@ impl Judge {
             degrees_of_freedom: change.degrees_of_freedom,
             ..untested(before, after, Some(counted))
         }
+    }
+
+    /// The smallest p of a permutation test.
+    pub(super) fn least_p(&self) -> f64 {
+        self.permutations.least_p()
     }
 
     pub(super) fn noise(&self) -> &Noise {
@@ -285,6 +298,18 @@ impl Judge {
         direction: Option<Direction>,
     ) -> Assessment {
         let enough = counted.is_none_or(|counted| self.is_enough(counted));
+        if let Some(assessment) = self.machines.as_ref().filter(|_| enough).and_then(|machines| {
+            let [moved_before, moved_after] = machines.on_mean_machine(before, after)?;
+            let change = self.bootstrap.change(&moved_before, &moved_after, self.options.confidence)?;
+            let change = machines.with_uncertainty(change, self.options.confidence);
+            let [values_before, values_after] = machines.within_machines(before, after);
+            let p = self.permutations.test(&values_before, &values_after).map(|test| self.refined(test, &change));
+            let assessment = self.of_change(before, after, counted, change);
+            let means = [moved_before, moved_after].map(|runs| runs.iter().map(|run| run.mean).collect());
+            Some(Assessment { p, tested: true, ..assessment }.with_levels(counted, &means))
+        }) {
+            return assessment;
+        }
         if let Some(adjusted) = direction.filter(|_| enough).and_then(|one| self.adjusted(before, after, one)) {
             let control_variate::Adjusted { test, change, by, means } = adjusted;
             let assessment = self.of_change(before, after, counted, change);

@@ -30,6 +30,10 @@
 //! [adjusted](stepscope_stats::control_variate) for it, row by row, if that predicts runs better. A note says which, and by how
 //! much the intervals got narrower.
 //!
+//! # Machines
+//! Where each of several machines has runs of both sides, as runs on a [cluster](../../../../docs/cluster.md) have, the
+//! [differences between machines](stepscope_stats::strata) are taken out, and the machine's speed is not used.
+//!
 //! # Verdict
 //! *changed* if q is at most [`Options::alpha`] and the [adjusted](Adjusted) interval excludes "no change"; else
 //! *equivalent* if the 95 % interval of the ratio lies within the [tolerance](Options::tolerance); else *inconclusive*, with
@@ -40,6 +44,7 @@ mod chain;
 pub mod evidence;
 mod judge;
 mod levels_note;
+mod machines;
 mod options;
 mod reduction;
 pub mod renames;
@@ -124,8 +129,9 @@ impl Comparison {
             judge::decide(family.into_iter().map(|row| &mut row.assessment), options);
         }
         let noise = judge.noise().clone();
+        let notes = noise.note((before.runs.len(), after.runs.len()), options).into_iter();
         let notes =
-            noise.note((before.runs.len(), after.runs.len()), options).into_iter().chain(basis_note(basis)).collect();
+            notes.chain(machines::note(before, after, judge.least_p(), options)).chain(basis_note(basis)).collect();
         let mut comparison = Self {
             before: before.name.clone(),
             after: after.name.clone(),

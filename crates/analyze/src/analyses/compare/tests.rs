@@ -1,4 +1,4 @@
-use stepscope_model::{Capture, Counter, Counts, Event, MACHINE_SPEED, Value, Verdict};
+use stepscope_model::{Capture, Counter, Counts, Event, MACHINE_SPEED, Machine, Value, Verdict};
 use stepscope_stats::SplitMix64;
 
 use super::*;
@@ -439,4 +439,29 @@ fn allocations_and_system_calls_are_compared_per_step_and_per_function() {
     let tables = tables(&one_run);
     let table = tables.iter().find(|table| table.name == "compare_allocations").unwrap();
     assert!(table.notes.iter().any(|note| note.contains("Allocations are exact, not sampled.")), "{:?}", table.notes);
+}
+
+/// Runs of two machines, half of them on each; the second takes half as long again for `f`.
+fn on_two_machines(probability: f64, seed: u64) -> Vec<Capture> {
+    let on = |host: &str, probability: f64, seed: u64| -> Vec<Capture> {
+        let machine = Machine { host: host.to_owned(), ..Machine::default() };
+        let mut captures = runs(4, probability, seed);
+        captures.iter_mut().for_each(|capture| capture.info.machine = Some(machine.clone()));
+        captures
+    };
+    [on("one", probability, seed), on("two", 1.5 * probability, seed + 1)].concat()
+}
+
+#[test]
+fn differences_between_machines_are_taken_out_where_each_ran_both_sides() {
+    let (before, after) = (on_two_machines(0.30, 1), on_two_machines(0.27, 3));
+    let comparison = compared(&before, &after);
+    let f = &row(&comparison, Family::Own, "f").assessment;
+    assert_eq!(f.verdict, Verdict::Changed, "{f:?}");
+    let ratio = f.ratio.unwrap();
+    assert!(ratio.low < 0.9 && 0.9 < ratio.high && ratio.high - ratio.low < 0.08, "{ratio:?}");
+    let taken_out = "Recorded on 2 machines, each with both sides. Differences between machines are taken out";
+    assert!(comparison.notes.iter().any(|note| note.starts_with(taken_out)), "{:?}", comparison.notes);
+    let comparison = compared(&before[..6], &after[..4]);
+    assert!(comparison.notes.iter().any(|note| note.contains("a machine lacks one side")), "{:?}", comparison.notes);
 }
