@@ -527,7 +527,6 @@ fn check_python_program(test: &str, modules: &Path, is_compiled: bool) {
     assert!(recorded.lines.iter().any(|line| line.contains("scale it, and name its unit")), "{:?}", recorded.lines);
 }
 
-
 #[test]
 fn a_python_program_writes_the_same_marks() {
     let test = "a_python_program_writes_the_same_marks";
