@@ -101,6 +101,14 @@ class Test:
         assert all(len(found) == 1 for found in nodes.values()), nodes
         print(f"ok: {name}: {len(trials)} trials on {sorted(set.union(*nodes.values()))}", flush=True)
 
+    def ab(self, *arguments):
+        """The rounds of both variants, each on one node, and their comparison."""
+        command = [self.stepscope, "ab", "stepscope.toml", "-o", self.folder / "runs-ab", "--runs", "4", "--baseline", "before",
+                   "--candidate", "after", "--format", "json", *arguments]
+        done = subprocess.run([str(part) for part in command], cwd=self.folder, capture_output=True, text=True)
+        assert done.returncode == 0 and json.loads(done.stdout), (done.stdout[-500:], done.stderr[-3000:])
+        self.check("ab", self.info("ab"), 4)
+
     def sweep(self, *arguments):
         """All points of a round are on one node."""
         text = LAB.split("[variant.before]")[0].replace("while :", ": {n}; while :") + "[sweep]\nn = [1, 2, 3]\n"
@@ -148,6 +156,7 @@ def ssh(test):
     test.check("ssh", test.run("ssh", *on, "--hosts", "node1,node2", "--runs", "2"), 2)
     test.check("ssh-copy", test.run("ssh-copy", *on, "--hosts", "node1,node2", "--runs", "2", "--copy"), 2)
     test.check("ssh-gone", test.run("ssh-gone", *on, "--hosts", "gone,node1", "--runs", "2"), 2)
+    test.ab(*on, "--hosts", "node1,node2")
     test.sweep(*on, "--hosts", "node1,node2")
     info = test.run("ssh-limit", *on, "--hosts", "node1", "--time-limit", "20", "--attempts", "1", lab="long.toml", code=1)
     found = reasons(info)

@@ -215,13 +215,23 @@ fn numbered(trial: &Trial, repetition: u32) -> Trial {
     Trial { repetition: Some(repetition), ..trial.clone() }
 }
 
-/// Runs everything into a new folder below `runs`. The run's outcomes hold failures and interrupts.
+/// Creates the run with all of its trials planned, in a new folder below `runs`. A [cluster](crate::cluster::record) records it
+/// without warm-up rounds, and repeats no disturbed ones.
+///
+/// # Errors
+/// If the folder or `run.json` cannot be written.
+pub fn create(runs: &Path, lab: &LabFile, plan: &Plan) -> Result<Run, RunError> {
+    let mut run = Run::create(runs, lab, &plan.in_order())?;
+    run.compares(plan.info())?;
+    Ok(run)
+}
+
+/// Runs everything on this machine, into a new folder below `runs`. The run's outcomes hold failures and interrupts.
 ///
 /// # Errors
 /// If the folder or `run.json` cannot be written.
 pub fn record(runs: &Path, lab: &LabFile, mut plan: Plan, context: &mut Context<'_>) -> Result<Run, RunError> {
-    let mut run = Run::create(runs, lab, &plan.in_order())?;
-    run.compares(plan.info())?;
+    let mut run = create(runs, lab, &plan)?;
     let mut checkouts = Checkouts::default();
     if prepare(&mut run, &mut plan, &mut checkouts, context)? {
         let mut calm = Calm::new(plan.options.patience);

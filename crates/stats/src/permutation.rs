@@ -79,7 +79,7 @@ impl Permutations {
         let mirrored = groups.iter().all(|(runs, first)| 2 * first == runs.len());
         let count = groups.iter().try_fold(1_usize, |all, (runs, first)| all.checked_mul(choose(runs.len(), *first)?));
         let (before, after) = (before.len(), after.len());
-        let mut observed = |split: &[u32]| {
+        let observed = |split: &[u32]| {
             let kept = split.iter().filter(|run| (**run as usize) < before).count();
             kept == before || mirrored && kept == 0
         };

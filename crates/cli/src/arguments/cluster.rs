@@ -1,4 +1,4 @@
-//! Flags of `run` and `sweep`: recording on the nodes of a cluster.
+//! Flags of `run`, `ab` and `sweep`: recording on the nodes of a cluster.
 
 use std::path::PathBuf;
 use std::time::Duration;

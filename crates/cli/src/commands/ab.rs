@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use stepscope_lab::ab::{self, Disturbed, Options, Plan};
+use stepscope_lab::cluster;
 use stepscope_lab::comparison::{self, PAGE_FILE, Request};
 use stepscope_lab::history::Store;
 use stepscope_lab::lab_file::{FILE_NAME, LabFile};
@@ -15,6 +16,7 @@ use stepscope_lab::run::{RUNS_FOLDER, Run, RunInfo};
 use stepscope_model::Phase;
 use stepscope_model::quantity::plural;
 
+use crate::arguments::cluster::ClusterArguments;
 use crate::arguments::{PHASES, choice};
 use crate::failure::Failure;
 use crate::output::TableArguments;
@@ -31,6 +33,7 @@ const LEAST_RUNS: u32 = 4;
 ///
 /// Each round runs both variants; pairs of rounds are A B B A or B A A B at random, so that drifts of the machine affect
 /// both alike. [ab] in the lab file sets the variants and the number of runs, so that `stepscope ab` alone is enough.
+/// With --on, rounds run on the nodes of a cluster, each round on one; there are no warm-up rounds, and disturbed rounds are kept.
 #[derive(Debug, Args)]
 pub struct Ab {
     /// The lab file.
@@ -73,6 +76,8 @@ pub struct Ab {
     #[arg(short, long, default_value = RUNS_FOLDER, value_name = "FOLDER")]
     output: PathBuf,
     #[command(flatten)]
+    cluster: ClusterArguments,
+    #[command(flatten)]
     table: TableArguments,
 }
 
@@ -80,11 +85,19 @@ impl Ab {
     pub fn run(self) -> Result<ExitCode, Failure> {
         let lab = LabFile::read(&self.lab).map_err(|error| Failure::Usage(error.to_string()))?;
         let lab = if self.no_speed_probe { lab.without_speed_probe() } else { lab };
-        let plan = self.plan(&lab)?;
+        let placement = self.cluster.placement()?;
+        let plan = self.plan(&lab, placement.is_some())?;
         print_plan(&plan);
         let interrupted = interrupt::flag();
-        let progress = RunProgress::with_estimate(plan.trials());
-        let run = progress.of(&interrupted, |context| ab::record(&self.output, &lab, plan, context))?;
+        let run = match &placement {
+            Some(placement) => {
+                let mut run = ab::create(&self.output, &lab, &plan)?;
+                RunProgress::new().of(&interrupted, |context| cluster::record(&mut run, placement, context))?;
+                run
+            }
+            None => RunProgress::with_estimate(plan.trials())
+                .of(&interrupted, |context| ab::record(&self.output, &lab, plan, context))?,
+        };
         super::run::print_added(Store::beside(lab.folder()).add_run(&run));
         let folder = run.folder().display();
         if run.sides().iter().all(|sides| sides.baseline.is_empty() || sides.candidate.is_empty()) {
@@ -102,13 +115,13 @@ impl Ab {
         Ok(exit_code(&run, interrupted.load(Ordering::Relaxed)))
     }
 
-    fn plan(&self, lab: &LabFile) -> Result<Plan, Failure> {
+    fn plan(&self, lab: &LabFile, is_elsewhere: bool) -> Result<Plan, Failure> {
         let scenarios = [self.scenarios.as_slice(), &self.more_scenarios].concat();
         let pairs = lab.pairs(self.baseline.as_deref(), self.candidate.as_deref(), &scenarios);
         let pairs = pairs.map_err(|error| Failure::Usage(error.to_string()))?;
         let options = Options {
             runs: self.runs.unwrap_or(lab.ab.runs),
-            warm: self.warm.unwrap_or(lab.ab.warm),
+            warm: if is_elsewhere { 0 } else { self.warm.unwrap_or(lab.ab.warm) },
             seed: self.seed.unwrap_or_else(drawn_seed),
             patience: if self.no_wait { Duration::ZERO } else { PATIENCE },
             disturbed: if self.keep_disturbed { Disturbed::Kept } else { Disturbed::Again },
