@@ -124,6 +124,26 @@ fn an_interrupt_keeps_the_capture_and_leaves_nothing_running() {
     assert!(table["rows"][0]["samples"].as_u64().unwrap() > 10, "{table}");
 }
 
+/// A terminal and a parent such as `timeout` may both send the signal of one Ctrl-C.
+#[test]
+fn a_signal_that_arrives_twice_is_one_interrupt() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "touch ready; exec sleep 60";
+    let recorder = command(folder.path(), &["record", "-o", "c", "--", "sh", "-c", script]).spawn().unwrap();
+    while !folder.path().join("ready").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = i32::try_from(recorder.id()).unwrap();
+    for _ in 0..2 {
+        // SAFETY: no memory is involved, and the child has not been waited for: the pid is still its own.
+        unsafe { libc::kill(pid, libc::SIGINT) };
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = recorder.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    json(&stepscope(folder.path(), &["show", "c", "--view", "summary", "--format", "json"]));
+}
+
 #[test]
 fn a_running_process_is_attached_to_and_not_ended() {
     let Some(simulator) = simulator("a_running_process_is_attached_to_and_not_ended") else { return };
