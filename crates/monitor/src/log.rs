@@ -20,7 +20,7 @@ use crate::sampler::Sampler;
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// Its folder cannot be made.
-    #[error("cannot create the folder {}: {source}", path.display())]
+    #[error("cannot create the folder {}: {source}; choose another with `-o FOLDER`", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,

@@ -60,7 +60,7 @@ pub enum RecordError {
         source: io::Error,
     },
     /// The folder for the recording cannot be made.
-    #[error("cannot create the folder {}: {source}", path.display())]
+    #[error("cannot create the folder {}: {source}; choose another with `-o FOLDER`", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
