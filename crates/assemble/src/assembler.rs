@@ -24,7 +24,7 @@ use crate::initial_process::InitialProcess;
 use crate::kernel_record::{Body, FileIdentity, Map, Record, Switch, SwitchWay, ThreadIds};
 use crate::target::{Image, Target};
 use crate::thread_timeline::ThreadTimeline;
-use cpus::Cpus;
+use cpus::{Cpus, Exit, Leaving};
 pub use ended::Code;
 use ended::Ended;
 use interner::Interner;
@@ -95,8 +95,8 @@ struct Thread {
     timeline: ThreadTimeline,
     /// Where it was last seen running.
     cpu: Option<u32>,
-    /// Its exit was recorded, and it still runs.
-    exits: bool,
+    /// Its exit, if that was recorded before its last switch.
+    exit: Option<Exit>,
 }
 
 /// A child of the recorder that is about to execute the recorded program.
@@ -314,7 +314,9 @@ impl<W: Target> Assembler<W> {
                 }
                 self.enter_cpu(ids, record.cpu, time, sink);
             }
-            (Some(ids), SwitchWay::Out { preempted }) => self.leave_cpu(ids, record.cpu, time, preempted, sink),
+            (Some(ids), SwitchWay::Out { preempted }) => {
+                self.leave_cpu(ids, record.cpu, time, Leaving::of_flag(preempted), sink);
+            }
             (None, way) => {
                 if let Some(cpu) = record.cpu {
                     let left = record.tid.filter(|_| way != SwitchWay::In).map(|tid| tid as u32);
@@ -326,6 +328,7 @@ impl<W: Target> Assembler<W> {
 
     /// Ends what is open, at the end of the recording window.
     pub fn finish(&mut self, end_ns: Option<u64>, sink: &mut impl Sink) {
+        self.end_unseen_exits(sink);
         self.end_threads(end_ns.or(self.now_ns), sink);
         self.threads.clear();
         self.processes.clear();

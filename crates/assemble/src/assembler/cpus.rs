@@ -8,13 +8,18 @@
 //! charges the switch itself to the incoming thread, so its time starts when the other one left. If the record of the switch
 //! names another thread than the one that left last, the time starts with the switch: the idle thread has no records, and
 //! the kernel may hide others. And an exiting thread runs until its CPU switches to another one: the kernel frees its memory
-//! after the record of its exit.
+//! after the record of its exit. It may be preempted or blocked in between. Switches of the tracepoint say whether the thread is
+//! dead; in other records, each one that is no preemption counts as the last.
+//!
+//! Whether the tracepoint has the switches of every thread is not known until an idle thread is switched out, which does not
+//! happen on a busy machine. Until then, an exiting thread is kept, and ends with its last switch if that comes, else with the
+//! record of its exit.
 
 use rustc_hash::FxHashMap;
 
-use super::Assembler;
+use super::{Assembler, sorted_keys};
 use crate::entry::Sink;
-use crate::event_role::Switches;
+use crate::event_role::{Follow, Switches};
 use crate::kernel_record::ThreadIds;
 use crate::target::Target;
 
@@ -24,6 +29,33 @@ pub(super) struct Cpus {
     by_number: FxHashMap<u32, Cpu>,
     /// Whether the source records the switches of every thread.
     pub are_whole: bool,
+    /// Whether switches come from the tracepoint.
+    pub are_traced: bool,
+}
+
+/// The exit of a thread whose last switch did not come yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Exit {
+    time_ns: u64,
+    /// Whether the source records its last switch.
+    has_last_switch: bool,
+}
+
+/// How a thread leaves a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaving {
+    Preempted,
+    Blocked,
+    Dead,
+    /// The source does not say whether it is dead.
+    BlockedOrDead,
+}
+
+impl Leaving {
+    /// Of a record that says only whether the thread was preempted.
+    pub fn of_flag(preempted: bool) -> Self {
+        if preempted { Self::Preempted } else { Self::BlockedOrDead }
+    }
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -86,17 +118,18 @@ impl<W: Target> Assembler<W> {
         ids: ThreadIds,
         cpu: Option<u32>,
         time: u64,
-        preempted: bool,
+        leaving: Leaving,
         sink: &mut impl Sink,
     ) {
         let free_since = cpu.and_then(|cpu| self.cpus.free_since(cpu));
         self.is_on_cpu(ids.tid, cpu, time, sink);
         self.switch(ids, Some(time), sink, |timeline, time| {
             free_since.into_iter().for_each(|since| timeline.was_elsewhere_until(since));
-            timeline.switch_out(time, preempted)
+            timeline.switch_out(time, leaving == Leaving::Preempted)
         });
         cpu.and_then(|cpu| self.cpus.leave(cpu, Some(Left { tid: ids.tid, time_ns: time })));
-        if !preempted && self.threads.get(&ids.tid).is_some_and(|thread| thread.exits) {
+        let is_last = matches!(leaving, Leaving::Dead | Leaving::BlockedOrDead);
+        if is_last && self.threads.get(&ids.tid).is_some_and(|thread| thread.exit.is_some()) {
             self.end_exiting(ids.tid, time, sink);
         }
     }
@@ -126,8 +159,8 @@ impl<W: Target> Assembler<W> {
     fn was_displaced(&mut self, tid: u32, time: u64, sink: &mut impl Sink) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         // A thread whose waits are added up may run elsewhere: nothing says where it was switched in.
-        match thread.exits && !thread.timeline.is_summed() {
-            true => self.end_exiting(tid, time, sink),
+        match thread.exit.is_some() && !thread.timeline.is_summed() {
+            true => self.end_unseen(tid, time, sink),
             false => thread.timeline.lose_switch_out(time),
         }
     }
@@ -135,18 +168,39 @@ impl<W: Target> Assembler<W> {
     /// A thread exits. It still runs until its CPU switches to another, where that is recorded.
     pub(super) fn exit(&mut self, tid: u32, time: Option<u64>, cpu: Option<u32>, sink: &mut impl Sink) {
         let runs = self.cpus.are_whole && cpu.is_some_and(|cpu| self.cpus.runs(cpu, tid));
-        // Its last sums come with its last switch.
-        if let Some(thread) = self.threads.get_mut(&tid).filter(|thread| runs || thread.timeline.is_summed()) {
-            thread.exits = true;
-            return;
+        // Only an import can wait: a live recording ends when all threads have.
+        let may_switch = self.cpus.are_traced && self.follow == Follow::Everything;
+        if let (Some(thread), Some(time_ns)) = (self.threads.get_mut(&tid), time) {
+            // Its last sums come with its last switch.
+            let has_last_switch = runs || thread.timeline.is_summed();
+            if has_last_switch || may_switch {
+                thread.exit = Some(Exit { time_ns, has_last_switch });
+                return;
+            }
         }
         self.ended.insert(tid);
         self.end_thread(tid, time, sink);
     }
 
+    /// Ends an exiting thread with its last switch.
     pub(super) fn end_exiting(&mut self, tid: u32, time: u64, sink: &mut impl Sink) {
         self.ended.insert(tid);
         self.end_thread(tid, Some(time), sink);
+    }
+
+    /// Ends an exiting thread whose last switch did not come until this time.
+    pub(super) fn end_unseen(&mut self, tid: u32, time: u64, sink: &mut impl Sink) {
+        let exit = self.threads.get(&tid).and_then(|thread| thread.exit);
+        let end_ns = exit.filter(|exit| !exit.has_last_switch).map_or(time, |exit| exit.time_ns);
+        self.end_exiting(tid, end_ns, sink);
+    }
+
+    /// Ends the exiting threads whose last switch the source may not have.
+    pub(super) fn end_unseen_exits(&mut self, sink: &mut impl Sink) {
+        for tid in sorted_keys(&self.threads) {
+            let exit = self.threads[&tid].exit.filter(|exit| !exit.has_last_switch);
+            exit.into_iter().for_each(|exit| self.end_exiting(tid, exit.time_ns, sink));
+        }
     }
 }
 

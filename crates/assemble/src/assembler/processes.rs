@@ -92,8 +92,8 @@ impl<W: Target> Assembler<W> {
 
     pub(super) fn fork(&mut self, child: ThreadIds, parent: ThreadIds, time: Option<u64>, sink: &mut impl Sink) {
         // A thread that exits has its id until its last switch, which may have been lost.
-        if let Some(time) = time.filter(|_| self.threads.get(&child.tid).is_some_and(|thread| thread.exits)) {
-            self.end_exiting(child.tid, time, sink);
+        if let Some(time) = time.filter(|_| self.threads.get(&child.tid).is_some_and(|thread| thread.exit.is_some())) {
+            self.end_unseen(child.tid, time, sink);
         }
         if self.awaits(parent.pid) || self.threads.contains_key(&child.tid) {
             return;
@@ -186,7 +186,7 @@ impl<W: Target> Assembler<W> {
         let process = self.processes.get_mut(&pid).expect("a thread starts in a known process");
         process.threads.insert(tid);
         sink.take(Entry::Thread { tid, process: process.id, start_ns, name: name.clone() });
-        self.threads.insert(tid, Thread { id, pid, name, timeline, cpu: None, exits: false });
+        self.threads.insert(tid, Thread { id, pid, name, timeline, cpu: None, exit: None });
         id
     }
 

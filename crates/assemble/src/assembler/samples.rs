@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use linux_perf_event_reader::RawEventRecord;
 
+use super::cpus::Leaving;
 use super::interner::Interner;
 use super::{Assembler, LastStep, callchain};
 use crate::address_space::{Ending, FrameSource, Mapping, UserStack};
@@ -36,6 +37,7 @@ impl<W: Target> Assembler<W> {
         if role == EventRole::Written {
             return self.add_written(at, sink);
         }
+        self.cpus.are_traced |= matches!(role, EventRole::Switch { .. });
         let Some(ids) = record.thread() else { return self.add_idle_sample(role, at, sink) };
         let thread = self.thread(ids, record.time, sink);
         if let (Some(_), Some(time)) = (thread, record.time) {
@@ -77,7 +79,7 @@ impl<W: Target> Assembler<W> {
                 self.losses.samples += 1;
                 if let (Some(thread), Some(time)) = (self.threads.get_mut(&ids.tid), record.time) {
                     thread.timeline.will_switch_at(stack);
-                    self.leave_cpu(ids, record.cpu, time, is_runnable(state_at, sample), sink);
+                    self.leave_cpu(ids, record.cpu, time, leaving(state_at, sample), sink);
                 }
                 self.switch_in_next(next_tid_at, at, sink);
             }
@@ -105,13 +107,18 @@ impl<W: Target> Assembler<W> {
                 self.waking_tracepoint = at.sample.ip;
                 self.wake_up(pid_at, None, None, at);
             }
-            EventRole::Switch { tid_at, next_tid_at, .. } => {
+            EventRole::Switch { tid_at, state_at, next_tid_at } => {
                 // Only a source that records every thread has switches of idle CPUs and removed threads.
                 self.cpus.are_whole = true;
                 if let (Some(tid), Some(time)) = (tid_in(tid_at, at.sample), at.record.time)
-                    && self.threads.get(&tid).is_some_and(|thread| thread.exits)
+                    && let Some(thread) = self.threads.get(&tid).filter(|thread| thread.exit.is_some())
                 {
-                    self.end_exiting(tid, time, sink);
+                    let ids = ThreadIds { pid: thread.pid, tid };
+                    match leaving(state_at, at.sample) {
+                        // It comes back to be removed.
+                        Leaving::Preempted => self.leave_cpu(ids, at.record.cpu, time, Leaving::Preempted, sink),
+                        _ => self.end_exiting(tid, time, sink),
+                    }
                 }
                 self.switch_in_next(next_tid_at, at, sink);
             }
@@ -244,12 +251,19 @@ fn is_from_interrupt(sample: &RawSample<'_>) -> bool {
     sample.raw.as_deref().and_then(|raw| raw.get(2)).is_none_or(|flags| flags & 0x18 != 0)
 }
 
-/// Whether a thread that is switched out is still runnable: its state is `TASK_RUNNING`, or `TASK_REPORT_MAX`, which
-/// stands for the same state of a preempted thread.
-fn is_runnable(state_at: usize, sample: &RawSample<'_>) -> bool {
+/// How a thread is switched out. It is still runnable if its state is `TASK_RUNNING`, or `TASK_REPORT_MAX`, which stands for
+/// the same state of a preempted thread.
+fn leaving(state_at: usize, sample: &RawSample<'_>) -> Leaving {
     const PREEMPTED: u64 = 0x100;
+    // `EXIT_DEAD` and `EXIT_ZOMBIE`; before Linux 4.14 `TASK_DEAD`, too.
+    const DEAD: u64 = 0x70;
     let bytes = sample.raw.as_deref().and_then(|raw| raw.get(state_at..)?.first_chunk());
-    bytes.is_some_and(|&bytes| matches!(u64::from_ne_bytes(bytes), 0 | PREEMPTED))
+    match bytes.map(|&bytes| u64::from_ne_bytes(bytes)) {
+        Some(0 | PREEMPTED) => Leaving::Preempted,
+        Some(state) if state & DEAD == 0 => Leaving::Blocked,
+        Some(_) => Leaving::Dead,
+        None => Leaving::BlockedOrDead,
+    }
 }
 
 fn tid_in(tid_at: usize, sample: &RawSample<'_>) -> Option<u32> {

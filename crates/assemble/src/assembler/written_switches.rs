@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::cpus::Leaving;
 use super::interner::Carry;
 use super::samples::SampleRecord;
 use super::{Assembler, Process};
@@ -69,7 +70,7 @@ impl<W: Target> Assembler<W> {
                         if let Some(thread) = self.threads.get_mut(&ids.tid) {
                             thread.timeline.will_switch_at(stack);
                         }
-                        self.leave_cpu(ids, cpu, time, state == WaitState::Preempted, sink);
+                        self.leave_cpu(ids, cpu, time, Leaving::of_flag(state == WaitState::Preempted), sink);
                     }
                     None => self.note_unwritten(cpu, time, Some(leaves.map_or(0, |(ids, ..)| ids.tid)), sink),
                 }

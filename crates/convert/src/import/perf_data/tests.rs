@@ -1,5 +1,7 @@
 //! Files drawn byte by byte, so that nothing here needs perf. `tests/perf_data` has real ones.
 
+mod exits;
+
 use std::collections::BTreeMap;
 
 use stepscope_model::WaitState;
