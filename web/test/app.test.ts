@@ -201,6 +201,17 @@ browserTest("hostile names stay text", async (page) => {
   assert.deepEqual(await overflows(page), []);
 });
 
+browserTest("on a phone the screens stand below the title, and no line breaks within an option", async (page) => {
+  const drawn = report(["a"]) as { document: { sections: { notes: { kind: string; text: string }[] }[] } };
+  const command = "stepscope show RUN --view heap --sort temporary -> x";
+  drawn.document.sections[0].notes.push({ kind: "hint", text: `See \`${command}\`.` });
+  await open(page, drawnPage("phone.html", { ...(drawn as object), title: "gz" }), "#tables");
+  const [title, screens] = [await page.locator(".top h1").boundingBox(), await page.locator(".top nav").boundingBox()];
+  assert.ok(screens!.y >= title!.y + title!.height, "also below a short title");
+  assert.equal(await page.locator("code", { hasText: "--view" }).textContent(), command);
+  assert.deepEqual(await page.locator("code .option").allTextContents(), ["--view", "--sort"]);
+}, { width: 390, height: 844 });
+
 browserTest("a table of 100,000 rows draws only those in view", async (page) => {
   const names = Array.from({ length: 100_000 }, (_, row) => `ns::function_${row}`);
   await open(page, drawnPage("long.html", report(names)), "#tables");

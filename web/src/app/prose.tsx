@@ -10,15 +10,15 @@ export function Prose({ text }: { text: string }) {
   return <>{parts.map((part, index) => (index % 2 ? <code key={index}><Name text={part} /></code> : part))}</>;
 }
 
-/** A name, with permission to break lines between the parts of a qualified one, or of a path. */
+/** A name, with permission to break lines between the parts of a qualified one, or of a path, and none after the dashes of an option. */
 export function Name({ text }: { text: string }) {
-  const parts = text.match(/[^]*?(?:::|\/)|[^]+$/g) ?? [];
+  const parts = text.split(/(?<=::|\/)|(?<=\s)(?=-)|(?<=(?:^|\s)-[\w-]*)(?=[\s=])/);
   return (
     <>
       {parts.map((part, index) => (
         <Fragment key={index}>
           {index > 0 && <wbr />}
-          {part}
+          {/^-[\w-]+$/.test(part) ? <span class="option">{part}</span> : part}
         </Fragment>
       ))}
     </>

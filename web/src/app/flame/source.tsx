@@ -42,7 +42,7 @@ export function Source() {
     <div class="source">
       <div class="pane-bar">
         <WeightChoice />
-        <label class="choice">
+        <label class="choice path">
           <span>File</span>
           <select value={file} onChange={(event) => go({ source: { file: event.currentTarget.value, line: 0 }, function: "" })}>
             {!known && <option value={file}>{clipped(file)}</option>}
