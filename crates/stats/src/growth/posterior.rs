@@ -218,7 +218,7 @@ impl Posterior {
             let deviation = variance(&cell.likelihood).sqrt();
             self.nodes.iter().map(move |node| (middle + node.t * deviation, weight * node.weight))
         });
-        let Estimate { value, low, high } = sorted_quantiles(at.collect());
+        let Estimate { value, low, high } = unsorted_quantiles(&at.collect::<Vec<_>>());
         Estimate { value: value.exp(), low: low.exp(), high: high.exp() }
     }
 
@@ -241,7 +241,7 @@ impl Posterior {
             };
             self.nodes.iter().map(move |node| (size(node.t), weight * node.weight))
         });
-        sorted_quantiles(at.collect())
+        unsorted_quantiles(&at.collect::<Vec<_>>())
     }
 }
 
@@ -261,22 +261,81 @@ fn size_of(shape: &Shape, ln: f64, smallest: f64, largest: f64) -> f64 {
     f64::midpoint(low, high).exp()
 }
 
-/// Median and 95 % interval of weighted values.
-fn sorted_quantiles(mut values: Vec<(f64, f64)>) -> Estimate {
-    values.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    quantiles(&values)
+/// Ranges of values that are added up before any value is sorted.
+const RANGES: usize = 512;
+
+/// Median and 95 % interval of weighted values. Only the values near a quantile are sorted: a prediction has some ten thousand, and a report
+/// thousands of predictions.
+fn unsorted_quantiles(values: &[(f64, f64)]) -> Estimate {
+    let finite = values.iter().map(|(value, _)| *value).filter(|value| value.is_finite());
+    let (least, most) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most): (f64, f64), value| {
+        (least.min(value), most.max(value))
+    });
+    let scale = RANGES as f64 / (most - least);
+    // Not below that of a smaller value, also of infinite ones.
+    let range_of = |value: f64| match scale.is_finite() && scale > 0.0 {
+        true => (((value - least) * scale) as usize).min(RANGES - 1),
+        false => 0,
+    };
+    let mut weights = [0.0; RANGES];
+    values.iter().for_each(|(value, weight)| weights[range_of(*value)] += weight);
+    let total: f64 = weights.iter().sum();
+    let last = weights.iter().rposition(|weight| *weight > 0.0).unwrap_or(0);
+    let quantile = |probability: f64| {
+        let (mut left, mut at) = (probability * total, 0);
+        while at < last && left > weights[at] {
+            left -= weights[at];
+            at += 1;
+        }
+        let mut near: Vec<(f64, f64)> = values.iter().filter(|(value, _)| range_of(*value) == at).copied().collect();
+        near.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        reaching(&near, left)
+    };
+    Estimate { value: quantile(0.5), low: quantile(0.025), high: quantile(0.975) }
+}
+
+/// The first of sorted values up to which the weights add up to `sum`, else the last one.
+fn reaching(values: &[(f64, f64)], sum: f64) -> f64 {
+    let mut so_far = 0.0;
+    let found = values.iter().find(|(_, weight)| {
+        so_far += weight;
+        so_far >= sum
+    });
+    found.or(values.last()).map_or(f64::NAN, |(value, _)| *value)
 }
 
 /// The same of sorted values.
 pub(crate) fn quantiles(values: &[(f64, f64)]) -> Estimate {
     let total: f64 = values.iter().map(|(_, weight)| weight).sum();
-    let quantile = |probability: f64| {
-        let mut sum = 0.0;
-        let found = values.iter().find(|(_, weight)| {
-            sum += weight;
-            sum >= probability * total
-        });
-        found.or(values.last()).map_or(f64::NAN, |(value, _)| *value)
-    };
+    let quantile = |probability: f64| reaching(values, probability * total);
     Estimate { value: quantile(0.5), low: quantile(0.025), high: quantile(0.975) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn value() -> impl Strategy<Value = f64> {
+        prop_oneof![Just(0.0), Just(f64::INFINITY), -1e3..1e3, -1e-3..1e-3]
+    }
+
+    proptest! {
+        /// Weights whose sums are exact, so that their order does not matter.
+        #[test]
+        fn quantiles_of_unsorted_values_are_those_of_sorted_ones(
+            values in prop::collection::vec((value(), 1..100_u32), 1..300),
+        ) {
+            let values: Vec<(f64, f64)> = values.into_iter().map(|(value, weight)| (value, f64::from(weight))).collect();
+            let mut sorted = values.clone();
+            sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+            prop_assert_eq!(unsorted_quantiles(&values), quantiles(&sorted));
+        }
+    }
+
+    #[test]
+    fn no_value_has_no_quantile() {
+        assert!(unsorted_quantiles(&[]).value.is_nan());
+    }
 }

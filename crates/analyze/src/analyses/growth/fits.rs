@@ -1,5 +1,6 @@
 //! The laws of everything that was measured of a sweep, each fitted once.
 
+use stepscope_stats::Estimate;
 use stepscope_stats::growth::Growth;
 
 use super::measure::{Measure, Measured, Series, series};
@@ -13,6 +14,9 @@ pub struct Options {
     pub whole_runs_alone: bool,
 }
 
+/// Sizes of predictions, over the largest size.
+pub(super) const BEYOND: [f64; 2] = [2.0, 10.0];
+
 /// A row: what grows.
 #[derive(Debug)]
 pub(super) struct Grown {
@@ -21,6 +25,8 @@ pub(super) struct Grown {
     pub axis: String,
     pub measure: Measure,
     pub growth: Growth,
+    /// Of one run at these [factors](BEYOND) of the largest size.
+    pub predicted: [Option<Estimate>; BEYOND.len()],
     pub share: Option<f64>,
     pub runs: usize,
 }
@@ -55,14 +61,19 @@ fn of_series(one: &Series<'_, '_>, options: &Options) -> Vec<Grown> {
     let largest = one.sizes().last().copied().unwrap_or(1.0);
     let mut measures = one.measures();
     measures.retain(|measure| !options.whole_runs_alone || measure.kind <= Measured::Counter);
-    let fits = parallel::map(&measures, |measure| measure.growth(sizes()));
-    let grown = measures.into_iter().zip(fits).filter_map(|(measure, growth)| {
+    let fits = parallel::map(&measures, |measure| {
+        let growth = measure.growth(sizes())?;
+        Some((BEYOND.map(|factor| growth.predict(factor * growth.sizes.1)), growth))
+    });
+    let grown = measures.into_iter().zip(fits).filter_map(|(measure, fit)| {
+        let (predicted, growth) = fit?;
         Some(Grown {
             series: one.label.clone(),
             phase: one.phase.map(|phase| phase.to_string()).unwrap_or_default(),
             axis: one.axis.clone(),
             share: measure.share_at(largest, sizes()),
-            growth: growth?,
+            growth,
+            predicted,
             runs: one.runs.len(),
             measure,
         })

@@ -1,10 +1,9 @@
 //! The table `growth`.
 
 use stepscope_model::{Column, Columns, Kind, NoteValue, Table, note};
-use stepscope_stats::Estimate;
 use stepscope_stats::growth::NAMED_FROM;
 
-use super::fits::{Fits, Grown, Options};
+use super::fits::{BEYOND, Fits, Grown, Options};
 use super::law_name;
 use crate::query::select::Selection;
 
@@ -47,7 +46,6 @@ fn columns(rows: &[&Grown]) -> Columns<'static, Grown> {
     let phase = Column::text("phase", "The phase.");
     let phase = if differ(|row| &row.phase) { phase.essential().grouping() } else { phase };
     let value = |name: &str, doc: &str| Column::new(name, Kind::InRowUnit, "", doc);
-    let at = |row: &Grown, factor: f64| row.growth.predict(factor * row.growth.sizes.1);
     let mut columns = Columns::<Grown>::new()
         .with_if(
             differ(|row| &row.series),
@@ -82,12 +80,13 @@ fn columns(rows: &[&Grown]) -> Columns<'static, Grown> {
         })
         .essential("kind name law exponent exponent_low exponent_high share at_largest")
         .detail("unit axis most_probable probability");
-    for (prefix, factor) in [("at_2x", 2.0), ("at_10x", 10.0)] {
-        let estimate = move |row: &Grown| -> Option<Estimate> { at(row, factor) };
+    for (place, factor) in BEYOND.into_iter().enumerate() {
+        let prefix = format!("at_{factor}x");
+        let estimate = move |row: &Grown| row.predicted[place];
         let doc = format!("Predicted value at {factor} times the largest size.");
         let end = |end: &str| format!("{end} end of its 95 % prediction interval for one run.");
         columns = columns
-            .with(value(prefix, &doc), move |row| estimate(row).map(|one| one.value).into())
+            .with(value(&prefix, &doc), move |row| estimate(row).map(|one| one.value).into())
             .with(value(&format!("{prefix}_low"), &end("Lower")).detail(), move |row| {
                 estimate(row).map(|one| one.low).into()
             })
