@@ -1,6 +1,7 @@
 //! Viewers of a live recording.
 
-use std::net::TcpStream;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -289,6 +290,33 @@ fn a_viewer_that_sends_too_much_is_left() {
     text(&mut socket);
     let _ = socket.send(Message::text("x".repeat(1 << 20)));
     wait_until(|| !counter.has_viewers());
+    text(&mut viewer(&served));
+}
+
+#[test]
+fn frames_of_random_bytes_end_their_own_connection_alone() {
+    let counter = Counter::new(1 << 20, 0);
+    let served = served(Limits::default(), &counter);
+    let mut other = viewer(&served);
+    text(&mut other);
+    number(&mut other);
+    let mut random = fastrand::Rng::with_seed(17);
+    for _ in 0..100 {
+        let mut socket = viewer(&served);
+        let mut bytes = vec![0; random.usize(1..2000)];
+        random.fill(&mut bytes);
+        // A masked message of the announced length, so that some of them are read to their end.
+        if random.bool() {
+            bytes.truncate(100);
+            (bytes[0], bytes[1]) = (bytes[0] & 0x8f, 0x80 | (bytes.len().saturating_sub(6) as u8));
+        }
+        let stream = socket.get_mut();
+        let _ = stream.write_all(&bytes);
+        let _ = stream.shutdown(Shutdown::Write);
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    counter.send();
+    assert_eq!(number(&mut other), 1, "the others go on");
     text(&mut viewer(&served));
 }
 
