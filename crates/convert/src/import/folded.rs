@@ -123,8 +123,9 @@ fn is_decimal(count: &[u8]) -> bool {
 struct Reader<'a> {
     options: &'a FoldedOptions,
     capture: Capture,
+    samples: Vec<Sample>,
     event: EventId,
-    rows: CallTreeRows<Arc<str>>,
+    rows: CallTreeRows<Box<[u8]>>,
     sums: Sums,
     threads: Threads,
     modules: HashMap<String, ModuleId>,
@@ -161,8 +162,15 @@ impl Sums {
 }
 
 /// The names of the previous line. Neighbouring lines share most of their stack, which is not looked up again.
+///
+/// Collapse scripts sort their lines. As long as lines are in the order of their bytes and of one thread, all lines below one node
+/// follow each other, but for a line that ends there: `a;b 1`, `a;b2 1`, `a;b;c 1`. So a node that the previous line does not share
+/// is new, unless a line ended there, and such lines are known.
 #[derive(Default)]
 struct Previous {
+    is_out_of_order: bool,
+    /// Lengths and nodes of earlier lines that the previous line begins with, and of the previous line.
+    ended: Vec<(usize, StackId)>,
     names: Vec<u8>,
     /// End of the thread's name.
     thread_end: usize,
@@ -178,6 +186,7 @@ impl<'a> Reader<'a> {
         Self {
             options,
             capture,
+            samples: Vec::new(),
             event,
             rows: CallTreeRows::new(),
             sums: Sums::default(),
@@ -209,7 +218,7 @@ impl<'a> Reader<'a> {
     }
 
     fn add(&mut self, thread: ThreadId, stack: Option<StackId>, count: u64) {
-        let samples = &mut self.capture.samples;
+        let samples = &mut self.samples;
         let row = self.sums.row_of(thread, stack, samples);
         if let Some(sample) = samples.get_mut(*row as usize)
             && let Some(sum) = sample.weight.checked_add(count)
@@ -227,6 +236,11 @@ impl<'a> Reader<'a> {
         let shared = common_prefix(&self.previous.names, names);
         let is_shared = |end: usize| end <= shared && (end == names.len() || names[end] == b';');
         let same_thread = self.names_no_thread() || is_shared(self.previous.thread_end);
+        // The shorter one of two of which one begins with the other comes first.
+        let rest = self.previous.names.get(shared..).unwrap_or_default().cmp(&names[shared..]);
+        let is_first = self.previous.thread.is_none();
+        self.previous.is_out_of_order |= !is_first && (!same_thread || rest.is_gt());
+        while self.previous.ended.pop_if(|(end, _)| *end > shared).is_some() {}
         let kept = match self.previous.thread {
             Some(_) if same_thread => self.previous.nodes.iter().take_while(|(end, _)| is_shared(*end)).count(),
             _ => {
@@ -247,10 +261,22 @@ impl<'a> Reader<'a> {
         while start <= names.len() {
             end = memchr::memchr(b';', &names[start..]).map_or(names.len(), |at| start + at);
             let frame = self.frame(&names[start..end]);
-            let node = self.rows.node(parent, frame, &mut self.capture);
+            let ended = &self.previous.ended;
+            let node = match self.previous.is_out_of_order {
+                true => self.rows.node(parent, frame, &mut self.capture),
+                false => match ended.iter().rev().find(|(length, _)| *length == end) {
+                    Some(&(_, node)) => node,
+                    None => CallTreeRows::<Box<[u8]>>::new_node(parent, frame, &mut self.capture),
+                },
+            };
             self.previous.nodes.push((end, node));
             parent = Some(node);
             start = end + 1;
+        }
+        if let Some(node) = parent.filter(|_| !self.previous.is_out_of_order)
+            && self.previous.ended.last().is_none_or(|(end, _)| *end < names.len())
+        {
+            self.previous.ended.push((names.len(), node));
         }
         (self.previous.thread.expect("set by `begin`, at the first line at the latest"), parent)
     }
@@ -274,12 +300,13 @@ impl<'a> Reader<'a> {
     }
 
     fn frame(&mut self, name: &[u8]) -> FrameId {
-        let name = self.name(name);
-        let modules = &mut self.modules;
-        self.rows.frame(&*name, &mut self.capture, |capture| {
-            let key: Arc<str> = (&*name).into();
+        let (modules, renamed) = (&mut self.modules, &mut self.renamed);
+        self.rows.frame(name, &mut self.capture, |capture| {
+            let key: Box<[u8]> = name.into();
+            let name = text(name);
+            *renamed += u64::from(matches!(name, Cow::Owned(_)));
             let function = match function_name(&name) {
-                Cow::Borrowed(_) => key.clone(),
+                Cow::Borrowed(name) => Arc::from(name),
                 Cow::Owned(readable) => readable.into(),
             };
             let module = library_of(&name).map(|library| {
@@ -295,6 +322,7 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(mut self, file: &str) -> Result<Capture, ImportError> {
+        self.capture.samples = std::mem::take(&mut self.samples).into();
         self.threads.assign_missing_tids(&mut self.capture);
         self.malformed.settle(&mut self.capture, file, Folded.name(), self.lines > 0)?;
         let info = &mut self.capture.info;

@@ -56,6 +56,8 @@ impl Strings {
 struct Frames {
     strings: Strings,
     numbers: FxHashMap<[u32; 4], u32>,
+    /// By the addresses of the texts: nodes share them.
+    by_address: FxHashMap<([usize; 3], FrameKind, [bool; 2]), u32>,
     encoded: String,
 }
 
@@ -63,10 +65,21 @@ impl Frames {
     fn new() -> Self {
         let mut strings = Strings::default();
         strings.number(&Arc::from(""));
-        Self { strings, numbers: FxHashMap::default(), encoded: String::new() }
+        Self { strings, numbers: FxHashMap::default(), by_address: FxHashMap::default(), encoded: String::new() }
     }
 
     fn number(&mut self, node: &CallNode) -> u32 {
+        let texts = [&node.name, &node.module, &node.source].map(|text| text.as_ptr() as usize);
+        let key = (texts, node.kind, [node.owned, node.inlined]);
+        if let Some(&number) = self.by_address.get(&key) {
+            return number;
+        }
+        let number = self.number_of_texts(node);
+        self.by_address.insert(key, number);
+        number
+    }
+
+    fn number_of_texts(&mut self, node: &CallNode) -> u32 {
         let [name, module, source] = [&node.name, &node.module, &node.source].map(|text| self.strings.number(text));
         let kind = KINDS.iter().position(|&kind| kind == node.kind).unwrap_or(KINDS.len() - 1) as u32;
         let bits = u32::from(node.owned) * 2 + u32::from(node.inlined);

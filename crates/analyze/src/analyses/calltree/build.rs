@@ -9,7 +9,7 @@ use hashbrown::hash_table::Entry;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use stepscope_model::{CallNode, CallTree, FrameId, FrameKind, StackId, Thread, ThreadId};
 
-use super::{Grouping, Options, Order, WeightedStack};
+use super::{Grouping, Options, Order, WeightedStack, callers_first};
 use crate::query::functions::{FunctionId, NO_STACK, source_of};
 use crate::query::scope_paths::ScopePaths;
 use crate::query::select::Selection;
@@ -22,26 +22,32 @@ pub(super) fn build(
     unit: &str,
     weights: impl Iterator<Item = WeightedStack>,
 ) -> CallTree {
-    let mut growing = Growing::new(selection, options.order);
     let groups = Groups::of(selection, options.grouping);
     let mut sums = Sums::default();
     for WeightedStack { thread, time_ns, stack, weight } in weights.filter(|one| one.weight > 0) {
         sums.add(Sum { group: groups.number(thread, time_ns), stack, weight });
     }
     sums.merge();
+    let title = title_of(title, options);
+    if options.order == Order::CallersFirst {
+        let nodes = callers_first::nodes(selection, sums.sums, |group| groups.path(group));
+        let (subtitle, unit) = (subtitle(selection), unit.to_owned());
+        return CallTree { title, subtitle, unit, nodes, inverted: false };
+    }
+    let mut growing = Growing::new(selection);
     for of_group in sums.sums.chunk_by(|a, b| a.group == b.group) {
         growing.add_group(groups.path(of_group[0].group), of_group);
     }
     drop(sums);
-    growing.finish(selection, &title_of(title, options), unit)
+    growing.finish(selection, &title, unit)
 }
 
 /// The weight of a stack in a group.
 #[derive(Debug, Clone, Copy)]
-struct Sum {
-    group: u32,
-    stack: Option<StackId>,
-    weight: u64,
+pub(super) struct Sum {
+    pub group: u32,
+    pub stack: Option<StackId>,
+    pub weight: u64,
 }
 
 /// Weights that are added up by sorting: captures with millions of stacks are nearly in order, and a hash table of them
@@ -147,32 +153,20 @@ struct Node {
     inlined: bool,
 }
 
-/// A tree that is being built, in the order in which nodes are found.
+/// An inverted tree that is being built, in the order in which nodes are found.
 struct Growing<'a> {
     selection: &'a Selection<'a>,
-    order: Order,
     groups: Vec<Arc<str>>,
     nodes: Vec<Node>,
     /// All nodes but the whole, by parent and key.
     children: HashTable<u32>,
-    /// State of each stack of the capture while a group is added, by stack id.
-    on_stack: Vec<Option<OnStack>>,
-}
-
-/// A node of the capture's tree while a group is added.
-#[derive(Debug, Clone, Copy)]
-struct OnStack {
-    own: u64,
-    total: u64,
-    /// The node that it became.
-    node: u32,
 }
 
 impl<'a> Growing<'a> {
-    fn new(selection: &'a Selection<'a>, order: Order) -> Self {
+    fn new(selection: &'a Selection<'a>) -> Self {
         let whole = Node { parent: None, key: None, own: 0, total: 0, place: None, inlined: false };
         let (groups, children) = (Vec::new(), HashTable::new());
-        Self { selection, order, groups, nodes: vec![whole], children, on_stack: Vec::new() }
+        Self { selection, groups, nodes: vec![whole], children }
     }
 
     fn child(&mut self, parent: u32, key: Key) -> u32 {
@@ -226,53 +220,7 @@ impl<'a> Growing<'a> {
             self.own(node, sum.weight);
         }
         let stacks = sums.iter().filter_map(|sum| Some((sum.stack?, sum.weight)));
-        match self.order {
-            Order::CallersFirst => self.add_callers_first(root, stacks),
-            Order::LeavesFirst => stacks.for_each(|(stack, weight)| self.add_leaf_first(root, stack, weight)),
-        }
-    }
-
-    /// Each node of the capture's tree with any weight becomes a node here, or joins one.
-    fn add_callers_first(&mut self, root: u32, own: impl Iterator<Item = (StackId, u64)>) {
-        let capture = self.selection.capture();
-        self.on_stack.resize(capture.stacks.len(), None);
-        let mut on_stack = std::mem::take(&mut self.on_stack);
-        let mut nodes: Vec<StackId> = Vec::new();
-        for (stack, weight) in own {
-            let mut next = Some(stack);
-            // Up to the first ancestor that is known already.
-            while let Some(stack) = next.filter(|stack| on_stack[stack.index()].is_none()) {
-                on_stack[stack.index()] = Some(OnStack { own: 0, total: 0, node: root });
-                nodes.push(stack);
-                next = capture.stacks[stack.index()].parent;
-            }
-            let here = on_stack[stack.index()].as_mut().expect("entered above");
-            (here.own, here.total) = (weight, weight);
-        }
-        nodes.sort_unstable();
-        for &node in nodes.iter().rev() {
-            if let Some(parent) = capture.stacks[node.index()].parent {
-                let below = on_stack[node.index()].map_or(0, |here| here.total);
-                let above = on_stack[parent.index()].as_mut().expect("ancestors were added above");
-                above.total = above.total.saturating_add(below);
-            }
-        }
-        // An upper bound: places of one function become one node.
-        self.nodes.reserve(nodes.len());
-        for &stack in &nodes {
-            let node = capture.stacks[stack.index()];
-            let parent = node.parent.and_then(|parent| on_stack[parent.index()]).map_or(root, |parent| parent.node);
-            let function = self.selection.functions().of_frame(node.frame);
-            let child = self.child(parent, Key::Function(function));
-            let here = on_stack[stack.index()].as_mut().expect("entered above");
-            here.node = child;
-            let OnStack { own, total, .. } = *here;
-            self.merge(child, node.frame, total);
-            self.own(child, own);
-        }
-        // Reset only the entries in use: the next group may be small.
-        nodes.iter().for_each(|stack| on_stack[stack.index()] = None);
-        self.on_stack = on_stack;
+        stacks.for_each(|(stack, weight)| self.add_leaf_first(root, stack, weight));
     }
 
     fn add_leaf_first(&mut self, root: u32, stack: StackId, weight: u64) {
@@ -288,7 +236,7 @@ impl<'a> Growing<'a> {
     /// Adds up totals, and sorts children.
     fn finish(mut self, selection: &Selection<'_>, title: &str, unit: &str) -> CallTree {
         // Not needed any more, and large.
-        (self.children, self.on_stack) = (HashTable::new(), Vec::new());
+        self.children = HashTable::new();
         for index in (0..self.nodes.len()).rev() {
             let node = &mut self.nodes[index];
             node.total = node.total.saturating_add(node.own);
@@ -309,12 +257,12 @@ impl<'a> Growing<'a> {
             subtitle: subtitle(selection),
             unit: unit.to_owned(),
             nodes: self.in_drawing_order().into_iter().map(drawn).collect(),
-            inverted: self.order == Order::LeavesFirst,
+            inverted: true,
         }
     }
 
-    /// Nodes with their new parents: each is followed by its subtree. Children are sorted by name and module, so that two
-    /// recordings can be compared by eye; in inverted trees the heaviest comes first, as there is one list of leaves to read.
+    /// Nodes with their new parents: each is followed by its subtree. The heaviest child comes first, as there is one list
+    /// of leaves to read.
     fn in_drawing_order(&self) -> Vec<(u32, Option<u32>)> {
         // The children of all nodes in one list: those of node `i` are from `starts[i]` to `starts[i + 1]`.
         let mut starts = vec![0_u32; self.nodes.len() + 1];
@@ -335,19 +283,11 @@ impl<'a> Growing<'a> {
             ordered.push((index, parent));
             let siblings = &mut children[starts[index as usize] as usize..starts[index as usize + 1] as usize];
             // From the last to the first: they are taken from the end.
-            let key = |child: u32| (Reverse(self.weight_in_order(child)), self.name(child));
+            let key = |child: u32| (Reverse(self.nodes[child as usize].total), self.name(child));
             siblings.sort_unstable_by(|a, b| key(*b).cmp(&key(*a)));
             waiting.extend(siblings.iter().map(|child| (*child, Some(number))));
         }
         ordered
-    }
-
-    /// What siblings are sorted by before their names.
-    fn weight_in_order(&self, node: u32) -> u64 {
-        match self.order {
-            Order::CallersFirst => 0,
-            Order::LeavesFirst => self.nodes[node as usize].total,
-        }
     }
 
     /// Name and module of a node.

@@ -10,6 +10,7 @@
 //! Children are sorted by name, so that two recordings can be compared by eye; in inverted trees the heaviest comes first.
 
 mod build;
+mod callers_first;
 #[cfg(test)]
 mod tests;
 

@@ -208,3 +208,50 @@ fn the_first_bad_line_is_quoted_and_not_a_good_one() {
     assert!(refusal("m;a 0.5\n").contains("line 1, `m;a 0.5`, is not: the count is not an integer; multiply"));
     assert!(refusal("m;a 5\nnothing\nm;c\n").contains("line 2, `nothing`, is not: it has no space before a count"));
 }
+
+#[test]
+fn lines_in_order_make_the_same_tree_as_lines_out_of_order() {
+    // `a` is a leaf before names that begin with it and come before `a;`.
+    let lines = [
+        "m",
+        "m;a",
+        "m;a b",
+        "m;a b;c",
+        "m;a(int)",
+        "m;a(int);x",
+        "m;a2;y",
+        "m;a;c",
+        "m;a;c d",
+        "m;a;c;e",
+        "m;a;d",
+        "m;b;a",
+        "m;b;a;b",
+        "n;a",
+        "n;a;c",
+    ];
+    let of = |lines: &[&str]| {
+        let capture = read(lines.iter().map(|line| format!("{line} 1\n")).collect::<String>());
+        let mut nodes = capture.stacks.clone();
+        nodes.sort_by_key(|node| (node.parent, node.frame));
+        nodes.dedup();
+        assert_eq!(nodes.len(), capture.stacks.len(), "each node once");
+        let mut drawn = drawn(&capture);
+        drawn.sort();
+        (drawn, nodes.len())
+    };
+    let mut sorted = lines.to_vec();
+    sorted.sort_unstable();
+    assert_eq!(sorted, lines);
+    for rotated in 0..lines.len() {
+        let mut other = lines.to_vec();
+        other.rotate_left(rotated);
+        assert_eq!(of(&other), of(&lines));
+        other.reverse();
+        assert_eq!(of(&other), of(&lines));
+    }
+    // Equal lines follow each other, and lines go on after the order is lost.
+    let twice: Vec<&str> = lines.iter().flat_map(|line| [*line, *line]).chain(lines).collect();
+    let capture = read(twice.iter().map(|line| format!("{line} 1\n")).collect::<String>());
+    assert!(drawn(&capture).iter().all(|line| line.ends_with("=3")), "{:?}", drawn(&capture));
+    assert_eq!(capture.stacks.len(), of(&lines).1);
+}
