@@ -103,10 +103,11 @@ impl Delays {
 pub fn delays(selection: &Selection<'_>) -> Vec<Delays> {
     let capture = selection.capture();
     let unrecorded = WakeUps::of(selection) == WakeUps::Unrecorded;
-    let mut recorded: Vec<Vec<u64>> = vec![Vec::new(); capture.threads.len()];
+    let mut count = vec![0_usize; capture.threads.len()];
     let mut summed = vec![0_u128; capture.threads.len()];
     let mut switches = vec![(0_u64, 0_u64, false); capture.threads.len()];
-    let mut causes = Causes::of(selection);
+    let off_cpu = OffCpu::of(capture);
+    let mut causes = Causes::of(selection, &off_cpu);
     for wait in selection.thread_waits() {
         let thread = wait.thread.index();
         let (voluntary, involuntary, missing) = &mut switches[thread];
@@ -120,15 +121,26 @@ pub fn delays(selection: &Selection<'_>) -> Vec<Delays> {
             summed[thread] += u128::from(runnable_ns(&wait));
             causes.add(&wait);
         } else {
-            recorded[thread].push(runnable_ns(&wait));
+            count[thread] += 1;
             causes.add(&wait);
         }
     }
+    let causes = causes.shares();
+    drop(off_cpu);
+    // There may be as many delays as waits, so they come when the rest is done, in lists that need not grow.
+    let mut recorded: Vec<Vec<u64>> = count.into_iter().map(Vec::with_capacity).collect();
+    for wait in selection.thread_waits() {
+        let is_unknown = wait.state == WaitState::Blocked && wait.runnable_ns.is_none();
+        if !is_unknown && !wait.is_aggregated() {
+            recorded[wait.thread.index()].push(runnable_ns(&wait));
+        }
+    }
     let cpu_times = selection.cpu_times();
-    let of_thread = |(id, _): (ThreadId, _)| {
+    let mut of_thread = |(id, _): (ThreadId, _)| {
         let (voluntary, involuntary, wake_ups_unrecorded) = switches[id.index()];
         let summed = summed[id.index()];
-        let recorded: Distribution = recorded[id.index()].iter().copied().collect();
+        // Takes the list as it is.
+        let recorded: Distribution = std::mem::take(&mut recorded[id.index()]).into_iter().collect();
         let counted = capture.threads[id.index()].runnable_ns.filter(|_| !selection.filters_time());
         let total_ns = match counted {
             Some(counted) if wake_ups_unrecorded => recorded.sum().max(u128::from(counted)),
@@ -146,10 +158,10 @@ pub fn delays(selection: &Selection<'_>) -> Vec<Delays> {
             involuntary,
             cpu_ns,
             lifetime_ns,
-            caused_share: causes.share(id),
+            caused_share: causes[id.index()],
         }
     };
-    let delays = selection.threads().map(of_thread);
+    let delays = selection.threads().map(&mut of_thread);
     delays.filter(|delays| delays.voluntary + delays.involuntary > 0 || delays.total_ns > 0).collect()
 }
 
@@ -163,18 +175,18 @@ struct Cause {
     unknown: u128,
 }
 
-struct Causes {
-    holders: CpuHolders,
+struct Causes<'a> {
+    holders: CpuHolders<'a>,
     by_thread: Vec<Cause>,
     /// Whether other programs used the machine.
     is_shared: bool,
 }
 
-impl Causes {
+impl<'a> Causes<'a> {
     /// Background load in percent of the CPUs from which on delays without a known CPU count as caused by it.
     const BACKGROUND_PERCENT: f64 = 5.0;
 
-    fn of(selection: &Selection<'_>) -> Self {
+    fn of(selection: &Selection<'_>, off_cpu: &'a OffCpu<'a>) -> Self {
         let capture = selection.capture();
         let info = &capture.info;
         let background = || {
@@ -182,7 +194,7 @@ impl Causes {
             Some(info.conditions.as_ref()?.others_cpu_ns? as f64 * 100.0 / capacity)
         };
         Self {
-            holders: CpuHolders::of(capture, &OffCpu::of(capture)),
+            holders: CpuHolders::of(capture, off_cpu),
             by_thread: vec![Cause::default(); capture.threads.len()],
             is_shared: background().is_some_and(|percent| percent > Self::BACKGROUND_PERCENT),
         }
@@ -201,13 +213,14 @@ impl Causes {
         cause.known += u128::from(delay);
     }
 
-    /// The part of a thread's delays that recorded threads cause, 0 to 1.
-    fn share(&self, thread: ThreadId) -> f64 {
-        match self.by_thread[thread.index()] {
+    /// The part of each thread's delays that recorded threads cause, 0 to 1.
+    fn shares(self) -> Vec<f64> {
+        let share = |cause: Cause| match cause {
             cause if cause.known > cause.unknown => cause.held as f64 / cause.known as f64,
             _ if self.is_shared => 0.0,
             _ => 1.0,
-        }
+        };
+        self.by_thread.into_iter().map(share).collect()
     }
 }
 

@@ -5,50 +5,69 @@
 //! it is idle, or runs a thread that was not recorded (for example, of another program). A thread holds no CPU before its
 //! first wait either, since only waits name a thread's CPU.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Capture, ThreadId};
+use stepscope_model::{Capture, ThreadId, Wait};
 
 use crate::query::off_cpu::OffCpu;
 
 /// The threads that held each CPU, in order.
-#[derive(Debug, Clone, Default)]
-pub struct CpuHolders {
-    by_cpu: FxHashMap<u32, Vec<(Range<u64>, ThreadId)>>,
+///
+/// There is one for each wait, so only the place of the wait before is kept: four bytes. The rest is found from there.
+#[derive(Debug, Clone)]
+pub struct CpuHolders<'a> {
+    off_cpu: &'a OffCpu<'a>,
+    by_cpu: FxHashMap<u32, Vec<u32>>,
 }
 
-impl CpuHolders {
+impl<'a> CpuHolders<'a> {
     /// Of all of a capture's threads.
-    pub fn of(capture: &Capture, off_cpu: &OffCpu<'_>) -> Self {
-        let mut by_cpu: FxHashMap<u32, Vec<(Range<u64>, ThreadId)>> = FxHashMap::default();
-        for (index, row) in capture.threads.iter().enumerate() {
-            let thread = ThreadId::from_index(index);
-            let end = row.end_ns.or(capture.info.end_ns).unwrap_or(u64::MAX);
-            let mut waits = off_cpu.waits(thread).peekable();
-            while let Some(wait) = waits.next() {
-                let left = waits.peek().map_or(end, |next| next.start_ns);
-                if let Some(cpu) = wait.cpu.filter(|_| wait.end_ns < left) {
-                    by_cpu.entry(cpu).or_default().push((wait.end_ns..left, thread));
-                }
+    pub fn of(capture: &Capture, off_cpu: &'a OffCpu<'a>) -> Self {
+        // Counted first: lists that grow take twice the memory at times.
+        let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
+        capture.waits.iter().filter_map(|wait| wait.cpu).for_each(|cpu| *counts.entry(cpu).or_default() += 1);
+        let by_cpu = counts.into_iter().map(|(cpu, count)| (cpu, Vec::with_capacity(count))).collect();
+        let mut holders = Self { off_cpu, by_cpu };
+        // The waits of each thread are in order, so those of all are merged.
+        let next = |thread: ThreadId, place: usize| {
+            off_cpu.places(thread).contains(&place).then(|| Reverse((off_cpu.at(place).end_ns, thread, place)))
+        };
+        let threads = (0..capture.threads.len()).map(ThreadId::from_index);
+        let mut waiting: BinaryHeap<_> =
+            threads.filter_map(|thread| next(thread, off_cpu.places(thread).start)).collect();
+        while let Some(Reverse((_, thread, place))) = waiting.pop() {
+            let (held, wait) = holders.held_after(place);
+            if let Some(of_cpu) = wait.cpu.filter(|_| !held.is_empty()).and_then(|cpu| holders.by_cpu.get_mut(&cpu)) {
+                of_cpu.push(place as u32);
             }
+            waiting.extend(next(thread, place + 1));
         }
-        for held in by_cpu.values_mut() {
-            held.sort_unstable_by_key(|(range, thread)| (range.start, *thread));
-        }
-        Self { by_cpu }
+        holders
+    }
+
+    /// When the thread of a wait held the CPU that it got at its end, and that wait.
+    fn held_after(&self, place: usize) -> (Range<u64>, Wait) {
+        let wait = self.off_cpu.at(place);
+        let next = Some(place + 1).filter(|next| self.off_cpu.places(wait.thread).contains(next));
+        let end = || self.off_cpu.last_moment(wait.thread);
+        let until = next.map_or_else(end, |next| self.off_cpu.at(next).start_ns);
+        (wait.end_ns..until, wait)
     }
 
     /// The threads that held a CPU in a range of time, and when, from the last to the first.
     pub fn within(&self, cpu: u32, range: &Range<u64>) -> impl Iterator<Item = (ThreadId, Range<u64>)> + '_ {
         let held = self.by_cpu.get(&cpu).map_or(&[][..], Vec::as_slice);
-        let before = held.partition_point(|(when, _)| when.start < range.end);
+        let before = held.partition_point(|&place| self.off_cpu.at(place as usize).end_ns < range.end);
         // In damaged captures two threads may hold one CPU at a time: the later one counts.
         let (from, mut until) = (range.start, range.end);
-        held[..before].iter().rev().take_while(move |(when, _)| when.end > from).filter_map(move |(when, thread)| {
+        let held = held[..before].iter().rev().map(|&place| self.held_after(place as usize));
+        held.take_while(move |(when, _)| when.end > from).filter_map(move |(when, wait)| {
             let part = when.start.max(from)..when.end.min(until);
             until = until.min(when.start);
-            (part.start < part.end).then_some((*thread, part))
+            (part.start < part.end).then_some((wait.thread, part))
         })
     }
 }
@@ -62,8 +81,8 @@ mod tests {
     fn holders(drawing: &Drawing, range: Range<u64>) -> Vec<String> {
         let capture = &drawing.capture;
         let name = |thread: ThreadId| &capture.threads[thread.index()].name;
-        let holders = CpuHolders::of(capture, &OffCpu::of(capture));
-        holders
+        let off_cpu = OffCpu::of(capture);
+        CpuHolders::of(capture, &off_cpu)
             .within(1, &range)
             .map(|(thread, when)| format!("{} {}..{}", name(thread), when.start, when.end))
             .collect()

@@ -88,12 +88,18 @@ impl<'a> OffCpu<'a> {
 
     /// The waits of a thread, by start.
     pub fn waits(&self, thread: ThreadId) -> impl DoubleEndedIterator<Item = Wait> + ExactSizeIterator + '_ {
-        self.rows(thread).map(|place| self.at(place))
+        self.places(thread).map(|place| self.at(place))
     }
 
     /// Rows in the capture of the waits of a thread, by start.
     pub fn rows_of(&self, thread: ThreadId) -> impl Iterator<Item = usize> + '_ {
-        self.rows(thread).map(|place| self.row(place))
+        self.places(thread).map(|place| self.row(place))
+    }
+
+    /// The end of a thread, or of the recording.
+    pub(crate) fn last_moment(&self, thread: ThreadId) -> u64 {
+        let end = self.capture.threads[thread.index()].end_ns;
+        end.or(self.capture.info.end_ns).unwrap_or(u64::MAX)
     }
 
     /// The waits of a thread in a range of time, each cut to it.
@@ -112,7 +118,7 @@ impl<'a> OffCpu<'a> {
     }
 
     fn place_before(&self, thread: ThreadId, time_ns: u64) -> Option<usize> {
-        let rows = self.rows(thread);
+        let rows = self.places(thread);
         let count = self.count(rows.clone(), |wait| wait.start_ns < time_ns);
         Some(rows.start + count.checked_sub(1)?)
     }
@@ -147,20 +153,21 @@ impl<'a> OffCpu<'a> {
         Some(Spent { running, runnable, blocked })
     }
 
-    fn rows(&self, thread: ThreadId) -> Range<usize> {
+    /// The places of a thread's waits in the order by thread and start.
+    pub(crate) fn places(&self, thread: ThreadId) -> Range<usize> {
         self.first[thread.index()] as usize..self.first[thread.index() + 1] as usize
     }
 
     /// Places of the waits in a range.
     fn met(&self, thread: ThreadId, range: &Range<u64>) -> Range<usize> {
-        let rows = self.rows(thread);
+        let rows = self.places(thread);
         let first = self.count(rows.clone(), |wait| wait.end_ns <= range.start);
         let end = self.count(rows.clone(), |wait| wait.start_ns < range.end);
         rows.start + first..rows.start + end.max(first)
     }
 
     /// The wait at a place in the order by thread and start.
-    fn at(&self, place: usize) -> Wait {
+    pub(crate) fn at(&self, place: usize) -> Wait {
         self.capture.waits.at(self.row(place))
     }
 

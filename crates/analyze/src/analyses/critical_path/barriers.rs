@@ -46,20 +46,19 @@ impl Barrier {
     }
 }
 
-/// A blocked wait within a step that a thread ended.
+/// A blocked wait within a step that a thread ended. There may be as many as waits, so it has 16 bytes.
 #[derive(Debug, Clone, Copy)]
 struct EndedWait {
-    waker: ThreadId,
-    thread: ThreadId,
     woken_ns: u64,
-    step: u32,
+    waker: ThreadId,
     /// The row of the wait.
     row: u32,
 }
 
 impl EndedWait {
-    fn is_at_same_barrier(&self, next: &Self) -> bool {
-        self.waker == next.waker && self.step == next.step && next.woken_ns - self.woken_ns <= TOGETHER_NS
+    fn is_at_same_barrier(&self, next: &Self, steps: &Steps) -> bool {
+        let is_near = self.waker == next.waker && next.woken_ns - self.woken_ns <= TOGETHER_NS;
+        is_near && steps.at(self.woken_ns) == steps.at(next.woken_ns)
     }
 }
 
@@ -69,20 +68,27 @@ pub(super) fn find(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> V
     let step_of = |time_ns: u64| steps.at(time_ns).filter(|position| kept.contains(position));
     let ended = |(row, wait): (usize, Wait)| {
         let woken_ns = woken_at(&wait);
-        let (waker, step) = (wait.waker?, step_of(woken_ns)? as u32);
-        Some(EndedWait { waker, thread: wait.thread, woken_ns, step, row: row as u32 })
+        let waker = wait.waker?;
+        step_of(woken_ns).map(|_| EndedWait { woken_ns, waker, row: row as u32 })
     };
-    let blocked = selection.capture().waits.iter().enumerate().filter(|(_, wait)| wait.state == WaitState::Blocked);
-    let mut ended: Vec<EndedWait> = blocked.filter_map(ended).collect();
-    ended.sort_unstable_by_key(|ended| (ended.waker, ended.woken_ns, ended.thread));
-    let groups = ended.chunk_by(EndedWait::is_at_same_barrier);
-    groups.filter_map(|group| barrier(selection, paths, group)).collect()
+    let rows = || selection.capture().waits.iter().enumerate();
+    let blocked = || rows().filter(|(_, wait)| wait.state == WaitState::Blocked).filter_map(ended);
+    // Counted first: a list that grows takes twice the memory at times.
+    let mut all: Vec<EndedWait> = Vec::with_capacity(blocked().count());
+    all.extend(blocked());
+    // Rows are by thread.
+    all.sort_unstable_by_key(|ended| (ended.waker, ended.woken_ns, ended.row));
+    let groups = all.chunk_by(|a, b| a.is_at_same_barrier(b, steps));
+    groups.filter_map(|group| barrier(selection, paths, steps, group)).collect()
 }
 
 /// `None` if only one thread waited.
-fn barrier(selection: &Selection<'_>, paths: &Paths, group: &[EndedWait]) -> Option<Barrier> {
+fn barrier(selection: &Selection<'_>, paths: &Paths, steps: &Steps, group: &[EndedWait]) -> Option<Barrier> {
+    if group.len() < 2 {
+        return None;
+    }
     let wait = |ended: &EndedWait| selection.capture().waits.at(ended.row as usize);
-    let waiting = |ended: &EndedWait| Waiting { thread: ended.thread, waited_ns: blocked_ns(&wait(ended)) };
+    let waiting = |ended: &EndedWait| Waiting { thread: wait(ended).thread, waited_ns: blocked_ns(&wait(ended)) };
     let mut waiting: Vec<Waiting> = group.iter().map(waiting).collect();
     // A thread that waited twice was first woken for something else: its longest wait counts.
     waiting.sort_unstable_by_key(|one| (one.thread, Reverse(one.waited_ns)));
@@ -99,7 +105,7 @@ fn barrier(selection: &Selection<'_>, paths: &Paths, group: &[EndedWait]) -> Opt
         waiting,
         on_path: group.iter().any(|one| paths.wake_ups.contains(&(one.waker, one.woken_ns))),
         arrived_ns: group[0].woken_ns,
-        step: group[0].step,
+        step: steps.at(group[0].woken_ns)? as u32,
     })
 }
 

@@ -103,25 +103,25 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// The waits of the loop's thread in slow and typical steps, without pacing.
-    pub fn waits(&self) -> Vec<StepWait> {
+    /// The waits of the loop's thread in slow and typical steps, without pacing. There may be millions, so they are found again each
+    /// time.
+    pub fn waits(&self) -> impl Iterator<Item = StepWait> + '_ {
         let mut pacing = Pacing::of(self.selection, self.loops.main(), &self.off_cpu);
-        let mut found = Vec::new();
-        for (position, step) in self.loops.main().rows().iter().enumerate() {
-            if self.sets.of_position(position).is_none() || !self.selection.has_thread(step.thread) {
-                continue;
+        let compared = self.loops.main().rows().iter().enumerate().filter(|(position, step)| {
+            self.sets.of_position(*position).is_some() && self.selection.has_thread(step.thread)
+        });
+        let waits = compared.flat_map(|(position, step)| {
+            let within = self.off_cpu.within(step.thread, step.start_ns..step.end_ns);
+            within.map(move |wait| (position, wait))
+        });
+        waits.filter_map(move |(step, wait)| {
+            if blocked_ns(&wait) == 0 || !self.selection.has_stack(wait.stack) || pacing.is_pacing(&wait) {
+                return None;
             }
-            let range = step.start_ns..step.end_ns;
-            for wait in self.off_cpu.within(step.thread, range).filter(|wait| blocked_ns(wait) > 0) {
-                if self.selection.has_stack(wait.stack) && !pacing.is_pacing(&wait) {
-                    let class = wait.stack.map(|stack| pacing.class(stack));
-                    let for_thread =
-                        wait.waker.is_some() || matches!(class, Some(WaitClass::Lock | WaitClass::Condition));
-                    found.push(StepWait { step: position, wait, for_thread });
-                }
-            }
-        }
-        found
+            let class = wait.stack.map(|stack| pacing.class(stack));
+            let for_thread = wait.waker.is_some() || matches!(class, Some(WaitClass::Lock | WaitClass::Condition));
+            Some(StepWait { step, wait, for_thread })
+        })
     }
 
     pub fn count(&self, side: Side) -> usize {
@@ -175,7 +175,7 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    pub fn of(comparison: &Comparison<'_>, waits: &[StepWait]) -> Self {
+    pub fn of(comparison: &Comparison<'_>) -> Self {
         let (capture, functions) = (comparison.selection.capture(), comparison.selection.functions());
         let none = || [StackWeights::none(capture), StackWeights::none(capture)];
         let (mut cpu, mut blocked, mut alone) = (none(), none(), none());
@@ -183,11 +183,11 @@ impl Costs {
         for StepSample { step, stack, amount } in comparison.samples() {
             *cpu[side(step)].at(stack) += amount;
         }
-        for StepWait { step, wait, for_thread } in waits {
-            let amount = Amount { weight: blocked_ns(wait).into(), count: 1 };
-            *blocked[side(*step)].at(wait.stack) += amount;
+        for StepWait { step, wait, for_thread } in comparison.waits() {
+            let amount = Amount { weight: blocked_ns(&wait).into(), count: 1 };
+            *blocked[side(step)].at(wait.stack) += amount;
             if !for_thread {
-                *alone[side(*step)].at(wait.stack) += amount;
+                *alone[side(step)].at(wait.stack) += amount;
             }
         }
         let attributed = |weights: &StackWeights| weights.attributed_by_function(functions);
@@ -217,13 +217,16 @@ pub(super) struct ByStep {
 
 impl ByStep {
     /// The values of the chosen rows.
-    pub fn of(comparison: &Comparison<'_>, waits: &[StepWait], chosen: &[bool]) -> Vec<Option<Self>> {
+    pub fn of(comparison: &Comparison<'_>, chosen: &[bool]) -> Vec<Option<Self>> {
         let (capture, functions) = (comparison.selection.capture(), comparison.selection.functions());
         let no_stack = functions.len();
         let mut values: Vec<Option<Self>> = chosen.iter().map(|chosen| chosen.then(Self::default)).collect();
         let mut add = |row: usize, of: fn(&mut Self) -> &mut Vec<(u32, f64)>, step: usize, weight: f64| {
-            if let Some(values) = &mut values[row] {
-                of(values).push((step as u32, weight));
+            let Some(values) = &mut values[row] else { return };
+            let step = step as u32;
+            match of(values).last_mut() {
+                Some((last, sum)) if *last == step => *sum += weight,
+                _ => of(values).push((step, weight)),
             }
         };
         for StepSample { step, stack, amount } in comparison.samples() {
@@ -242,10 +245,10 @@ impl ByStep {
                 add(functions.of_node(capture, node).index(), |values| &mut values.inclusive, step, weight);
             }
         }
-        for StepWait { step, wait, .. } in waits {
+        for StepWait { step, wait, .. } in comparison.waits() {
             let row = wait.stack.map_or(Some(no_stack), |stack| functions.attributed(stack).map(FunctionId::index));
             if let Some(row) = row {
-                add(row, |values| &mut values.blocked, *step, blocked_ns(wait) as f64);
+                add(row, |values| &mut values.blocked, step, blocked_ns(&wait) as f64);
             }
         }
         values

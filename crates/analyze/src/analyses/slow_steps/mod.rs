@@ -109,7 +109,6 @@ pub fn trees(
     evidence: Evidence,
 ) -> Result<(CallTree, CallTree), String> {
     let comparison = Comparison::of(selection, options).map_err(|why| why.to_string())?;
-    let waits = if evidence == Evidence::Blocked { comparison.waits() } else { Vec::new() };
     let (what, unit) = calltree::title(selection);
     let of = |side: Side, name: &str| {
         let here = |position: usize| comparison.sets.of_position(position) == Some(side);
@@ -124,8 +123,8 @@ pub fn trees(
                 calltree::per_step(selection, tree, &title, unit, count, stacks)
             }
             Evidence::Blocked => {
-                let waits = waits.iter().filter(|of_step| here(of_step.step)).map(|of_step| &of_step.wait);
-                let stacks = waits.map(|wait| WeightedStack::of_wait(wait, blocked_ns(wait)));
+                let waits = comparison.waits().filter(|of_step| here(of_step.step)).map(|of_step| of_step.wait);
+                let stacks = waits.map(|wait| WeightedStack::of_wait(&wait, blocked_ns(&wait)));
                 let title = format!("Blocked time of the loop's thread per step, {steps}");
                 calltree::per_step(selection, tree, &title, "ns", count, stacks)
             }

@@ -204,12 +204,11 @@ pub(super) fn without_rows(functions: &Functions, why: Note) -> Table {
 
 /// The table `slow_steps`.
 pub(super) fn functions(comparison: &Comparison<'_>, bootstrap: &BlockBootstrap) -> Table {
-    let waits = comparison.waits();
-    let costs = Costs::of(comparison, &waits);
+    let costs = Costs::of(comparison);
     let functions = comparison.selection.functions();
     let id_of: Vec<FunctionId> = functions.all().map(|(id, _)| id).collect();
     let order = ordered(comparison, &costs, &id_of);
-    let by_step = ByStep::of(comparison, &waits, &with_interval(&order, id_of.len() + 1));
+    let by_step = ByStep::of(comparison, &with_interval(&order, id_of.len() + 1));
     let row = |row: usize| {
         let by_step = by_step[row].as_ref();
         let means = |sums: &Sums, of: fn(&ByStep) -> &Vec<(u32, f64)>| Means {

@@ -111,12 +111,12 @@ struct Looks {
 
 impl Looks {
     fn of(seen: &Seen<'_, '_>, thread: ThreadId, is_timed: &mut impl FnMut(&Wait) -> bool) -> Self {
-        let waits: Vec<Wait> = seen.waits(thread).collect();
+        let mut waits = seen.waits(thread).peekable();
         let mut looks = Self { number: 0, by_function: BTreeMap::new(), waits: (0, 0), part: 0.0 };
         // Of aggregated waits, neither the run after each is known nor what ended it: those one by one stand for them.
         let (mut ns, mut aggregated) = (0, 0);
-        for (place, wait) in waits.iter().enumerate() {
-            if wait.state != WaitState::Blocked || blocked_ns(wait) == 0 {
+        while let Some(wait) = waits.next() {
+            if wait.state != WaitState::Blocked || blocked_ns(&wait) == 0 {
                 continue;
             }
             if wait.is_aggregated() {
@@ -124,11 +124,11 @@ impl Looks {
                 continue;
             }
             looks.waits.1 += 1;
-            if !is_timed(wait) {
+            if !is_timed(&wait) {
                 continue;
             }
             looks.waits.0 += 1;
-            let Some(run) = waits.get(place + 1).map(|next| next.start_ns.saturating_sub(wait.end_ns)) else {
+            let Some(run) = waits.peek().map(|next| next.start_ns.saturating_sub(wait.end_ns)) else {
                 continue;
             };
             if run <= LONGEST_LOOK_NS {

@@ -115,7 +115,7 @@ fn without_a_free_cpu(seen: &Seen<'_, '_>, steps: &Steps) -> StackWeights {
 }
 
 /// The parts of these ranges in which a thread of the program had this CPU, too.
-fn also_held(holders: &CpuHolders, cpu: u32, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+fn also_held(holders: &CpuHolders<'_>, cpu: u32, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     ranges.iter().flat_map(|range| holders.within(cpu, range).map(|(_, part)| part)).collect()
 }
 
