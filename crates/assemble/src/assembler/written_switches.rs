@@ -271,7 +271,7 @@ mod tests {
         let sum = Sum { state: WaitState::Blocked, place: None, count: 7, blocked_ns: 300, runnable_ns: 40 };
         assembler.add_slice(Slice { ids, start_ns: 10, sums: vec![sum], last: None }, ends, &mut waits);
         assembler.set_summed(21, false);
-        assembler.leave_cpu(ids, Some(1), ends, false, &mut waits);
+        assembler.leave_cpu(ids, Some(1), ends, Leaving::of_flag(false), &mut waits);
         let counts: Vec<u32> = waits.0.iter().map(|wait| wait.count).filter(|&count| count > 1).collect();
         assert_eq!(counts, [7]);
         assert!(assembler.thread_ref(21).is_none(), "it ended with its last switch");
