@@ -9,7 +9,8 @@ use hashbrown::hash_table::Entry;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use stepscope_model::{CallNode, CallTree, FrameId, FrameKind, StackId, Thread, ThreadId};
 
-use super::{Grouping, Options, Order, WeightedStack, callers_first};
+use super::callers_first::{self, Sum};
+use super::{Grouping, Options, Order, WeightedStack};
 use crate::query::functions::{FunctionId, NO_STACK, source_of};
 use crate::query::scope_paths::ScopePaths;
 use crate::query::select::Selection;
@@ -40,14 +41,6 @@ pub(super) fn build(
     }
     drop(sums);
     growing.finish(selection, &title, unit)
-}
-
-/// The weight of a stack in a group.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sum {
-    pub group: u32,
-    pub stack: Option<StackId>,
-    pub weight: u64,
 }
 
 /// Weights that are added up by sorting: captures with millions of stacks are nearly in order, and a hash table of them

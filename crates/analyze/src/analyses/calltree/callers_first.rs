@@ -10,9 +10,16 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use stepscope_model::{CallNode, Capture, FrameId, FrameKind, StackId};
 
-use super::build::Sum;
 use crate::query::functions::{Identity, NO_STACK, source_of};
 use crate::query::select::Selection;
+
+/// The weight of a stack in a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sum {
+    pub group: u32,
+    pub stack: Option<StackId>,
+    pub weight: u64,
+}
 
 /// A node of the capture's tree with weight, in one group.
 struct Place {
