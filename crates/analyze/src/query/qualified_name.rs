@@ -27,6 +27,9 @@ use std::borrow::Cow;
 /// Levels of `<<<A as B>::C as D>::E as F>` that are parsed. Real names have one or two; a hostile one has thousands.
 const DEEPEST_SELF_TYPE: u32 = 8;
 
+/// Bytes of a name that are parsed. Real names have some thousand; a hostile one has millions, and each analysis asks for it.
+const LONGEST: usize = 1 << 16;
+
 /// Words of demanglers before the name of the function or class that a symbol belongs to.
 #[rustfmt::skip]
 const PREFIXES: [&str; 16] = [
@@ -55,14 +58,19 @@ const OPERATORS: [&str; 39] = [
 /// For a Rust method of a trait, it is the name within the *type* (see also [`trait_name`]). Other names (`[unknown]`,
 /// `[libdart.so]`, a C name) are returned unchanged. It accepts any text.
 pub fn own_name(name: &str) -> Cow<'_, str> {
-    own_name_within(name, DEEPEST_SELF_TYPE)
+    own_name_within(cut(name), DEEPEST_SELF_TYPE)
+}
+
+/// What is parsed of a name.
+fn cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(LONGEST)]
 }
 
 /// The name within the trait, for a Rust method `Type as Trait`.
 ///
 /// A crate may implement a trait only if it declares the trait or the type (coherence), so either can be the owner.
 pub fn trait_name(name: &str) -> Option<String> {
-    let (inner, rest) = self_type(name.trim())?;
+    let (inner, rest) = self_type(cut(name).trim())?;
     let (_, of_trait) = split_self_type(inner);
     let path = own_name_within(of_trait?, DEEPEST_SELF_TYPE - 1);
     Some(format!("{path}{}", own_name_within(&format!("x{rest}"), 0).strip_prefix('x')?))
@@ -176,14 +184,19 @@ fn end_of_brackets(text: &str, start: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut open: Vec<u8> = Vec::new();
     let mut at = start;
+    // How many of each are open: without it, many brackets that close nothing take the square of the time.
+    let mut counts = [0_usize; 4];
     while at < bytes.len() {
         match bytes[at] {
-            byte @ (b'<' | b'(' | b'[' | b'{') => open.push(byte),
+            byte @ (b'<' | b'(' | b'[' | b'{') => {
+                open.push(byte);
+                counts[kind_of(byte)] += 1;
+            }
             b'>' if at > 0 && bytes[at - 1] == b'-' => {}
-            b'>' if open.last() == Some(&b'<') => drop(open.pop()),
-            b')' => close(&mut open, b'('),
-            b']' => close(&mut open, b'['),
-            b'}' => close(&mut open, b'{'),
+            b'>' if open.last() == Some(&b'<') => close(&mut open, &mut counts, b'<'),
+            b')' => close(&mut open, &mut counts, b'('),
+            b']' => close(&mut open, &mut counts, b'['),
+            b'}' => close(&mut open, &mut counts, b'{'),
             b'o' if is_operator_keyword(text, at) => at = end_of_operator_symbol(text, at + "operator".len()) - 1,
             _ => {}
         }
@@ -207,9 +220,26 @@ const MAY_END_BRACKETS: [bool; 256] = {
     table
 };
 
-fn close(open: &mut Vec<u8>, opener: u8) {
-    if let Some(at) = open.iter().rposition(|&byte| byte == opener) {
-        open.truncate(at);
+/// The number of an opening bracket's kind.
+fn kind_of(opener: u8) -> usize {
+    match opener {
+        b'<' => 0,
+        b'(' => 1,
+        b'[' => 2,
+        _ => 3,
+    }
+}
+
+/// Closes the innermost open bracket of a kind, and all that are open within it.
+fn close(open: &mut Vec<u8>, counts: &mut [usize; 4], opener: u8) {
+    if counts[kind_of(opener)] == 0 {
+        return;
+    }
+    while let Some(inner) = open.pop() {
+        counts[kind_of(inner)] -= 1;
+        if inner == opener {
+            return;
+        }
     }
 }
 
@@ -562,6 +592,19 @@ mod tests {
         let nested = format!("{}a{}", "<".repeat(5_000), " as b>::c".repeat(5_000));
         own_name(&nested);
         trait_name(&nested);
+    }
+
+    #[test]
+    fn of_a_name_of_megabytes_the_start_decides() {
+        let arguments = "std::vector<".repeat(1_000_000);
+        assert_eq!(own_name(&format!("gz::World::step<{arguments}")), "gz::World::step");
+        assert!(own_name(&"n::".repeat(3_000_000)).len() <= LONGEST);
+        // Brackets that close nothing beside thousands of open ones.
+        assert_eq!(
+            own_name(&format!("gz::World::step<{}{}", "<".repeat(30_000), ")".repeat(30_000))),
+            "gz::World::step"
+        );
+        own_name(&"é".repeat(LONGEST));
     }
 
     proptest! {

@@ -55,7 +55,8 @@ fn readers<'a>(seen: &Seen<'_, 'a>) -> FxHashMap<&'a str, Option<FunctionId>> {
     for row in seen.recorded.calls(|_| true) {
         let Some(file) = row.file.as_deref() else { continue };
         let owner = row.stack.and_then(|stack| seen.functions().attributed(stack));
-        *ns.entry(file).or_default().entry(owner).or_default() += row.total_ns;
+        let sum = ns.entry(file).or_default().entry(owner).or_default();
+        *sum = sum.saturating_add(row.total_ns);
     }
     let most = |ns: BTreeMap<_, u64>| ns.into_iter().max_by_key(|(_, ns)| *ns).and_then(|(owner, _)| owner);
     ns.into_iter().map(|(file, ns)| (file, most(ns))).collect()
