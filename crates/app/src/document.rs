@@ -339,7 +339,7 @@ impl Writer<'_> {
         let reading = Reading::of(table);
         let entry = |(index, column): (usize, &Column)| ColumnEntry {
             name: whole(&column.name),
-            header: column.label.as_deref().map_or_else(|| whole(&column.name).replace('_', " "), whole),
+            header: header(column),
             beside: unit_beside_name(column).to_owned(),
             unit: whole(&column.unit),
             doc: whole(&column.doc),
@@ -373,7 +373,7 @@ impl Writer<'_> {
 fn flame(tree: &CallTree, capture: Option<&Explored>) -> BlockEntry {
     let total: u64 = tree.nodes.first().map_or(0, |root| root.total);
     let is_explored = capture.is_some_and(|capture| capture.units.contains(&tree.unit));
-    let drawn = || serde_json::from_str(&flamegraph::encode(tree)).expect("the encoder writes JSON");
+    let drawn = || with_cut_names(&flamegraph::encode(tree));
     BlockEntry::Flame {
         title: whole(&tree.title),
         subtitle: whole(&tree.subtitle),
@@ -385,7 +385,18 @@ fn flame(tree: &CallTree, capture: Option<&Explored>) -> BlockEntry {
 }
 
 fn encoded(difference: &TreeDifference) -> serde_json::Value {
-    serde_json::from_str(&flamegraph::encode_difference(difference)).expect("the encoder writes JSON")
+    with_cut_names(&flamegraph::encode_difference(difference))
+}
+
+/// What the encoder of flame graphs writes, with names of bearable length.
+fn with_cut_names(encoded: &str) -> serde_json::Value {
+    let mut tree: serde_json::Value = serde_json::from_str(encoded).expect("the encoder writes JSON");
+    for name in tree["strings"].as_array_mut().into_iter().flatten() {
+        if let serde_json::Value::String(text) = name {
+            *text = whole(text);
+        }
+    }
+    tree
 }
 
 fn mark(mark: &Mark) -> MarkEntry {
@@ -399,6 +410,24 @@ fn mark(mark: &Mark) -> MarkEntry {
         Mark::Rules(column) => ("rules", vec![column]),
     };
     MarkEntry { kind, columns: columns.into_iter().cloned().collect() }
+}
+
+/// The header of a column: its label, else its name in words.
+pub(crate) fn header(column: &Column) -> String {
+    let label = column.label.as_deref().filter(|label| *label != column.name);
+    label.map_or_else(|| whole(&column.name).split('_').map(word).collect::<Vec<_>>().join(" "), whole)
+}
+
+/// Abbreviations are capitals.
+fn word(word: &str) -> &str {
+    match word {
+        "cpu" => "CPU",
+        "cpus" => "CPUs",
+        "ipc" => "IPC",
+        "rss" => "RSS",
+        "rtf" => "RTF",
+        other => other,
+    }
 }
 
 fn name_of_kind(kind: Kind) -> &'static str {
@@ -422,5 +451,39 @@ fn name_of_note(kind: NoteKind) -> &'static str {
         NoteKind::Fact => "fact",
         NoteKind::Hint => "hint",
         NoteKind::Rows => "rows",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stepscope_model::{CallNode, FrameKind};
+
+    use super::*;
+
+    #[test]
+    fn headers_are_words() {
+        let column = Column::number("rtf_after", "", "");
+        assert_eq!(header(&column), "RTF after");
+        assert_eq!(header(&column.clone().labelled("rtf_after")), "RTF after", "a label that is the name");
+        assert_eq!(header(&column.labelled("#")), "#");
+    }
+
+    #[test]
+    fn names_of_flame_graphs_are_cut() {
+        let node = |name: String, parent| CallNode {
+            parent,
+            name: name.into(),
+            module: "".into(),
+            source: "".into(),
+            kind: FrameKind::Native,
+            owned: false,
+            inlined: false,
+            total: 1,
+            own: 0,
+        };
+        let nodes = vec![node("all".into(), None), node("n::".repeat(1_000_000), Some(0))];
+        let tree = CallTree { title: "".into(), subtitle: "".into(), unit: "ns".into(), nodes, inverted: false };
+        let drawn = serde_json::to_string(&flame(&tree, None)).unwrap();
+        assert!(drawn.len() < 20_000 && drawn.contains("n::n::"), "{} bytes", drawn.len());
     }
 }

@@ -9,6 +9,7 @@ use stepscope_view::reading::{Field, Reading};
 use stepscope_view::report::{Block, Report, Section};
 use stepscope_view::shorten::shorten;
 
+use crate::document::header;
 use crate::profile::cut;
 
 /// Tables that are shown.
@@ -64,8 +65,7 @@ fn push(table: &Table, html: &mut String) {
     let _ = writeln!(html, "<h2>{}</h2>\n<table><thead><tr>", markup(&table.title));
     for field in &fields {
         let column = &table.columns[field.column];
-        let header = column.label.clone().unwrap_or_else(|| column.name.replace('_', " "));
-        let _ = write!(html, "<th>{} {}</th>", markup(&header), markup(unit_beside_name(column)));
+        let _ = write!(html, "<th>{} {}</th>", markup(&header(column)), markup(unit_beside_name(column)));
     }
     html.push_str("</tr></thead><tbody>\n");
     for row in table.rows.iter().take(ROWS) {
