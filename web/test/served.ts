@@ -8,12 +8,19 @@ import { createInterface } from "node:readline";
 const ROOT = join(process.cwd(), "..");
 /** The program of the workspace's build. */
 export const PROGRAM = join(process.env["CARGO_TARGET_DIR"] ?? join(ROOT, "target"), "debug", "stepscope");
+/** Writes hostile captures: crates/app/examples/hostile.rs. */
+export const HOSTILE = join(PROGRAM, "../examples/hostile");
 /** Captures and runs that an earlier version wrote. */
 export const PROJECT = join(ROOT, "crates/cli/tests/schema_1/project");
 
 /** Why it cannot be served here, if it cannot. */
 export function lackingProgram(): string | undefined {
   return existsSync(PROGRAM) ? undefined : "stepscope is not built (cargo build --workspace)";
+}
+
+/** The same, where hostile captures are needed, too. */
+export function lackingHostile(): string | undefined {
+  return lackingProgram() ?? (existsSync(HOSTILE) ? undefined : "the example `hostile` is not built (cargo build --workspace --all-targets)");
 }
 
 export interface ServedView {
