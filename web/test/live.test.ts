@@ -2,12 +2,14 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { Page } from "playwright-core";
 import { browserTest } from "./browser.ts";
-import { PROGRAM, lackingProgram, view } from "./served.ts";
+import { PROGRAM, lackingProgram, view, type ServedView } from "./served.ts";
 
 const SIMULATOR = join(PROGRAM, "../ground");
 
@@ -28,47 +30,50 @@ function childOf(parent: number, name: string): number {
   return found.pid;
 }
 
+/** How many steps a page knows. */
+async function steps(page: Page): Promise<number> {
+  const figures = page.locator(".step-figures").filter({ hasText: /^[\d,]+/ });
+  return Number(/^[\d,]+/.exec((await figures.first().textContent({ timeout: 60_000 })) ?? "")?.[0].replaceAll(",", ""));
+}
+
+/** A viewer that opens the WebSocket and takes no bytes. */
+function neverReads(address: string): Promise<Socket> {
+  const { port, host, origin, searchParams } = new URL(address);
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), "127.0.0.1", () => {
+      const lines = [`GET /live HTTP/1.1`, `Host: ${host}`, `Origin: ${origin}`, "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"];
+      lines.push(`Sec-WebSocket-Key: ${Buffer.from("0123456789abcdef").toString("base64")}`, `Sec-WebSocket-Protocol: stepscope, token.${searchParams.get("token")}`);
+      socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+    });
+    socket.on("error", reject).once("data", (answer) => {
+      socket.pause();
+      if (/^HTTP\/1\.1 101/.test(answer.toString("latin1"))) resolve(socket.off("error", reject).on("error", () => {}));
+      else reject(new Error(answer.toString("latin1")));
+    });
+  });
+}
+
 function lacking(): string | undefined {
   if (!existsSync(SIMULATOR)) return "the bundled simulator is not built (cargo build --workspace)";
   return lackingProgram() ?? (spawnSync(PROGRAM, ["doctor"]).status === 0 ? undefined : "nothing can be recorded on this machine");
 }
 
-const name = "a program is shown while it runs, and its capture when it has ended";
 const reason = lacking();
-if (reason) {
-  test(name, { skip: reason }, () => {});
-  console.log(`skipped: ${name}: ${reason}`);
-} else {
+
+/** A test of a program while it is recorded: `run` are the arguments of the simulator. */
+function liveTest(name: string, run: string[], body: (page: Page, served: ServedView) => Promise<void>): void {
+  if (reason) {
+    test(name, { skip: reason }, () => {});
+    return console.log(`skipped: ${name}: ${reason}`);
+  }
   browserTest(
     name,
     async (page) => {
       const folder = mkdtempSync(join(tmpdir(), "stepscope-live-"));
-      const served = await view("--live", "-o", join(folder, "capture"), "--", SIMULATOR, "run", "--n", "300", "--static", "--seconds", "120");
+      writeFileSync(join(folder, "paced.sdf"), PACED);
+      const served = await view("--live", "-o", join(folder, "capture"), "--", SIMULATOR, "run", ...run.map((argument) => argument.replace("FOLDER", folder)));
       try {
-        await page.goto(`${served.address}#explore`);
-        const bar = page.getByRole("group", { name: "Live recording" });
-        await bar.waitFor();
-        await page.locator(".strip canvas").first().waitFor({ timeout: 60_000 });
-        await page.locator(".lanes-picture canvas").first().waitFor({ timeout: 60_000 });
-        await bar.getByRole("button", { name: "Pause" }).click();
-        await bar.getByRole("button", { name: "Go on" }).click();
-        await page.keyboard.press("Alt+m");
-        await bar.getByText("1 mark").waitFor();
-        await page.keyboard.press("m");
-        await page.getByRole("button", { name: "Measure", pressed: true }).waitFor();
-        assert.equal(await bar.getByText("2 marks").count(), 0, "m measures");
-        await bar.getByLabel("Part that is shown").selectOption("1");
-        await page.waitForFunction(() => location.hash.includes("last="));
-        // The page was opened before the first row, and knows the program, units and states all the same.
-        await page.waitForFunction(() => /[\d.]+ (µs|ms|s), [\d,]+ frames/.test(document.querySelector("#pane")?.textContent ?? ""), undefined, { timeout: 60_000 });
-        assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Live: ground");
-        process.kill(childOf(served.pid, "ground"), "SIGINT");
-        const finished = bar.getByRole("button", { name: "Show the capture" });
-        await finished.waitFor({ timeout: 60_000 });
-        assert.match((await bar.getByRole("status").first().textContent()) ?? "", /^Ended/);
-        await finished.click();
-        await bar.waitFor({ state: "detached" });
-        await page.locator(".strip canvas").first().waitFor({ timeout: 30_000 });
+        await body(page, served);
       } finally {
         await served.end();
         rmSync(folder, { recursive: true, force: true });
@@ -77,3 +82,58 @@ if (reason) {
     { served: true, expected: /ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE)/ },
   );
 }
+
+/** A world that needs a hundredth of a CPU: pages have the rest, also on a busy machine. */
+const PACED = `<?xml version="1.0"?><sdf version="1.9"><world name="paced">
+<physics name="p" type="dart"><max_step_size>0.01</max_step_size><real_time_factor>1</real_time_factor></physics></world></sdf>`;
+
+const bar = (page: Page) => page.getByRole("group", { name: "Live recording" });
+
+liveTest("a program is shown while it runs, and its capture when it has ended", ["--n", "300", "--static", "--seconds", "120"], async (page, served) => {
+  await page.goto(`${served.address}#explore`);
+  await bar(page).waitFor();
+  await page.locator(".strip canvas").first().waitFor({ timeout: 60_000 });
+  await page.locator(".lanes-picture canvas").first().waitFor({ timeout: 60_000 });
+  await bar(page).getByRole("button", { name: "Pause" }).click();
+  await bar(page).getByRole("button", { name: "Go on" }).click();
+  await page.keyboard.press("Alt+m");
+  await bar(page).getByText("1 mark").waitFor();
+  await page.keyboard.press("m");
+  await page.getByRole("button", { name: "Measure", pressed: true }).waitFor();
+  assert.equal(await bar(page).getByText("2 marks").count(), 0, "m measures");
+  await bar(page).getByLabel("Part that is shown").selectOption("1");
+  await page.waitForFunction(() => location.hash.includes("last="));
+  // The page was opened before the first row, and knows the program, units and states all the same.
+  await page.waitForFunction(() => /[\d.]+ (µs|ms|s), [\d,]+ frames/.test(document.querySelector("#pane")?.textContent ?? ""), undefined, { timeout: 60_000 });
+  assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Live: ground");
+  process.kill(childOf(served.pid, "ground"), "SIGINT");
+  const finished = bar(page).getByRole("button", { name: "Show the capture" });
+  await finished.waitFor({ timeout: 60_000 });
+  assert.match((await bar(page).getByRole("status").first().textContent()) ?? "", /^Ended/);
+  await finished.click();
+  await bar(page).waitFor({ state: "detached" });
+  await page.locator(".strip canvas").first().waitFor({ timeout: 30_000 });
+});
+
+liveTest("several viewers see one recording; one that leaves and one that reads nothing disturb nobody", ["--sdf", "FOLDER/paced.sdf", "--seconds", "300"], async (page, served) => {
+  const [other, gone] = [await page.context().newPage(), await page.context().newPage()];
+  const silent = await neverReads(served.address);
+  await page.goto(`${served.address}#explore`);
+  await gone.goto(`${served.address}#explore`);
+  await gone.locator(".strip canvas").first().waitFor({ timeout: 60_000 });
+  await gone.close();
+  await other.goto(`${served.address}#explore`);
+  for (const shown of [page, other]) {
+    const seen = await steps(shown);
+    await shown.waitForFunction((seen) => Number(/^[\d,]+/.exec(document.querySelector(".step-figures")?.textContent ?? "")?.[0].replaceAll(",", "")) > seen, seen, { timeout: 60_000 });
+  }
+  await page.bringToFront();
+  await page.keyboard.press("Alt+m");
+  for (const shown of [page, other]) await bar(shown).getByText("1 mark").waitFor();
+  process.kill(childOf(served.pid, "ground"), "SIGINT");
+  for (const shown of [page, other]) {
+    await bar(shown).getByRole("button", { name: "Show the capture" }).waitFor({ timeout: 60_000 });
+    assert.match((await bar(shown).getByRole("status").first().textContent()) ?? "", /^Ended/);
+  }
+  silent.destroy();
+});

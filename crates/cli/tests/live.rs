@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
@@ -243,4 +244,16 @@ fn a_live_view_needs_a_program_and_says_so() {
     assert!(text(&output.stderr).contains("view --live -- COMMAND"), "{}", text(&output.stderr));
     let output = common::stepscope(Path::new("/"), &["view"]);
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn nothing_runs_while_there_is_no_address_to_see_it_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let arguments = ["view", "--live", "--no-open", "--port", &port, "-o", "capture", "--", "touch", "ran"];
+    let output = common::stepscope(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains(&format!("port {port} is in use")), "{}", text(&output.stderr));
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "the program did not run, and there is no capture");
 }

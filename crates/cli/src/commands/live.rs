@@ -45,6 +45,8 @@ pub fn is_being_recorded(folder: &Path) -> bool {
 
 /// Records, and shows the recording while it goes on and afterwards.
 pub fn record_and_view(page: &ServedPage, recorded: &Recorded, folder: &Path) -> Result<ExitCode, Failure> {
+    // Before the program writes to the same standard output, and before anything is recorded that nobody can see.
+    let server = announced(page)?;
     let mut command = Command::new("/proc/self/exe");
     command.arg("record").arg("-o").arg(folder);
     match recorded {
@@ -52,17 +54,17 @@ pub fn record_and_view(page: &ServedPage, recorded: &Recorded, folder: &Path) ->
         Recorded::Program(program) => command.arg("--").args(program),
     };
     let recorder = command.spawn().map_err(Failure::writing("the recorder"))?;
-    serve(page, folder, Maker::Child(recorder))
+    serve(page, server, folder, Maker::Child(recorder))
 }
 
 /// Shows a recording that another process makes, until Ctrl-C.
 pub fn watch(page: &ServedPage, folder: &Path) -> Result<ExitCode, Failure> {
-    serve(page, folder, Maker::Stranger)
+    serve(page, announced(page)?, folder, Maker::Stranger)
 }
 
 /// Shows the recording of the parent process, as long as that lives.
 pub fn watch_parent(page: &ServedPage, folder: &Path) -> Result<ExitCode, Failure> {
-    serve(page, folder, Maker::Parent(std::os::unix::process::parent_id()))
+    serve(page, announced(page)?, folder, Maker::Parent(std::os::unix::process::parent_id()))
 }
 
 /// The process that records.
@@ -72,16 +74,21 @@ enum Maker {
     Stranger,
 }
 
-fn serve(page: &ServedPage, folder: &Path, maker: Maker) -> Result<ExitCode, Failure> {
+/// A server whose address is printed. Browsers wait until it runs.
+fn announced(page: &ServedPage) -> Result<Server, Failure> {
+    let server = Server::bind(page.port)?;
+    page.announce(&server)?;
+    Ok(server)
+}
+
+fn serve(page: &ServedPage, server: Server, folder: &Path, maker: Maker) -> Result<ExitCode, Failure> {
     stepscope_record::session::lower_priority();
     let recorder = match &maker {
         Maker::Child(child) => Some(child.id()),
         Maker::Parent(_) | Maker::Stranger => None,
     };
     let live = LiveRecording::follow(folder, Options { recorder, ..Options::default() });
-    let server = Server::bind(page.port)?;
     let (stop, interrupted) = (server.stop(), interrupt::flag());
-    page.announce(&server)?;
     let data = LiveThenFinished { live, folder: folder.to_owned(), page: page.clone(), finished: Mutex::new(None) };
     thread::scope(|scope| {
         let over = scope.spawn(|| {
