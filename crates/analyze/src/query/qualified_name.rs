@@ -63,7 +63,11 @@ pub fn own_name(name: &str) -> Cow<'_, str> {
 
 /// What is parsed of a name.
 fn cut(name: &str) -> &str {
-    &name[..name.floor_char_boundary(LONGEST)]
+    if name.len() <= LONGEST {
+        return name;
+    }
+    let end = (0..=LONGEST).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+    &name[..end]
 }
 
 /// The name within the trait, for a Rust method `Type as Trait`.
