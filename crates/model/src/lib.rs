@@ -22,6 +22,7 @@ pub mod build_command;
 mod call_times;
 pub mod capture;
 pub mod clock;
+pub mod code_loop;
 pub mod column;
 pub mod compiler_work;
 mod data_access;
@@ -53,6 +54,7 @@ pub use capture::{
 pub use clock::{
     AlignmentMethod, ClockAlignment, ClockExchange, ClockId, ClockPeer, Clocks, Merged, MergedMachine, WallReading,
 };
+pub use code_loop::{CodeLoop, LoopShape, ModuleLoops};
 pub use column::{Column, Importance, Kind};
 pub use data_access::{CACHE_LINE_BYTES, DataAccess};
 pub use event_count::EventCount;

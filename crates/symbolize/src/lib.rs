@@ -51,6 +51,7 @@
 //! | `packages` | which Debian package a file is from |
 //! | `demangle` | readable C++ and Rust names |
 //! | `instructions` | the instructions of a function, by `objdump` |
+//! | `loops` | what loops of machine code do: search, scan, wait |
 //! | `entries`, `producers` | functions by name; compilers and their flags |
 //! | `texts` | interned names |
 
@@ -66,6 +67,7 @@ mod instructions;
 mod jit;
 mod kernel;
 mod linkage;
+mod loops;
 mod module;
 mod objects;
 mod options;

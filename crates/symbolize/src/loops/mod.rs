@@ -1,0 +1,76 @@
+//! What the loops of machine code do: search, scan or wait.
+//!
+//! Compilers inline a search and a wait, so that no name is left of them; their instructions stay. A function is decoded
+//! from its start, divided into [blocks and natural loops](graph), and each loop is [classified](shape) by what its
+//! instructions read, write and compare. Only x86-64 is decoded: other code has no loops here.
+
+mod graph;
+mod instruction;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use object::{Architecture, Object, ObjectSection};
+use stepscope_model::{Module, ModuleLoops};
+
+use crate::Symbolizer;
+use crate::image::Image;
+use graph::{Graph, Natural};
+use instruction::Effect;
+
+impl Symbolizer {
+    /// The loops of the functions of a module that hold these addresses, in the recorded build. None if that build is not here.
+    pub fn loops(&self, module: &Module, addresses: &[u64]) -> ModuleLoops {
+        let mut sorted = addresses.to_vec();
+        sorted.sort_unstable();
+        let mut found =
+            ModuleLoops { path: module.path.clone(), build_id: module.build_id.clone(), ..ModuleLoops::default() };
+        let (mut image, mut done) = (None, 0);
+        for address in sorted {
+            if address < done {
+                continue;
+            }
+            let Ok(code) = self.code_at(module, address) else { continue };
+            if image.is_none() {
+                image = Image::open(&code.path).ok();
+            }
+            let Some(image) = &image else { break };
+            done = code.extent.end;
+            let Some(bytes) = bytes(image, code.extent.start, code.extent.end) else { continue };
+            let graph = Graph::of(&bytes, code.extent.start);
+            let loops = graph.loops();
+            found.loops.extend(loops.iter().filter_map(|one| shape::classify(&graph, &loops, one)));
+            found.no_waits.extend(no_waits(&graph, &loops));
+        }
+        found.no_waits.sort_unstable();
+        found
+    }
+}
+
+/// The bytes of x86-64 code between two addresses.
+fn bytes(image: &Image, start: u64, end: u64) -> Option<Vec<u8>> {
+    let elf = image.elf();
+    if elf.architecture() != Architecture::X86_64 {
+        return None;
+    }
+    let mut sections = elf.sections();
+    sections.find_map(|section| section.data_range(start, end.checked_sub(start)?).ok().flatten().map(<[u8]>::to_vec))
+}
+
+/// Return addresses of the calls that are in no loop, or whose innermost loop has other calls.
+fn no_waits(graph: &Graph, loops: &[Natural]) -> Vec<u64> {
+    let returns = |block: &usize| {
+        let calls = graph.blocks[*block].operations.iter().filter(|one| one.effect == Effect::Call);
+        calls.map(|one| one.end).collect::<Vec<u64>>()
+    };
+    let of_block = |block: usize| {
+        let own = returns(&block);
+        if own.is_empty() {
+            return own;
+        }
+        let around = loops.iter().filter(|one| one.blocks.contains(&block)).min_by_key(|one| one.blocks.len());
+        let is_alone = around.is_some_and(|one| one.blocks.iter().flat_map(returns).count() == 1);
+        if is_alone { Vec::new() } else { own }
+    };
+    (0..graph.blocks.len()).flat_map(of_block).collect()
+}
