@@ -64,6 +64,7 @@
 //! | [`output`] | what programs print, followed and quoted |
 //! | [`event`] | the progress that a listener receives |
 //! | [`recorder`] | the interface to the recorder, so that tests need no right to record |
+//! | [`findings`] | what `diagnose` finds, with the machine code of the programs |
 //! | [`proving`] | measuring Stepscope on a program with known costs |
 //!
 //! Nothing is left behind: when a trial ends, its program, its drivers and everything they started have ended, including
@@ -92,6 +93,7 @@ pub mod event;
 pub mod execution;
 #[cfg(feature = "record")]
 mod exit;
+pub mod findings;
 pub mod folder_map;
 pub mod gate;
 pub mod history;

@@ -34,7 +34,7 @@ mod tests;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use stepscope_analyze::{Filter, Selection, diagnose};
+use stepscope_analyze::{Filter, Selection};
 use stepscope_convert::ImportOptions;
 use stepscope_view::report::Report;
 
@@ -43,6 +43,7 @@ pub use self::files::PublishedFile;
 pub use self::publication::Publication;
 pub use self::site::{Change, Outcome, Site};
 use crate::comparison;
+use crate::findings::findings;
 use crate::report::{report, shown};
 use crate::source::{self, SourceError};
 
@@ -102,7 +103,7 @@ impl Prepared {
         let filter = Filter { naming: loaded.naming.clone(), ..Filter::default() };
         let selections = source::selections(&loaded.captures, &functions, &filter).map_err(SourceError::from)?;
         let run = loaded.run.as_ref();
-        let report = report(run.and_then(|run| run.info()), &selections, diagnose::table(&selections, &loaded.calls));
+        let report = report(run.and_then(|run| run.info()), &selections, findings(&selections, &loaded.calls));
         let report = comparison::with_comparison(report, run);
         let compared = report.sections.iter().find(|section| section.anchor == comparison::SECTION);
         let headline = compared.and_then(|section| section.notes.first()).map(ToString::to_string);

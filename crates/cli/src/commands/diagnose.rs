@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use stepscope_analyze::{Selection, cost_tree, diagnose};
+use stepscope_lab::findings::findings;
 use stepscope_model::{Table, Value};
 
 use crate::arguments::analysed::AnalysedArguments;
@@ -46,7 +47,7 @@ impl Diagnose {
     fn tables(&self, selections: &[Selection<'_>], calls: &diagnose::Calls) -> Vec<Table> {
         /// Rows of the tree: the findings follow on the same screen.
         const ROWS: usize = 12;
-        let findings = diagnose::table(selections, calls);
+        let findings = findings(selections, calls);
         let gains = |row| matches!(findings.get(row, "gain_share"), Some(Value::Float(_)));
         if self.output.for_programs() || (0..findings.rows.len()).any(gains) {
             return vec![findings];

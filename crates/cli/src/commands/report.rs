@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use stepscope_analyze::diagnose;
 use stepscope_app::page::{self, Written};
 use stepscope_lab::comparison::with_comparison;
+use stepscope_lab::findings::findings;
 use stepscope_lab::report::{report, shown};
 use stepscope_model::quantity::plural;
 
@@ -62,7 +62,7 @@ impl Report {
         let target = Target::of(Some(&path));
         let written = self.analysed.analyse(loaded, |selections| {
             let report = progress::of_step("analysing", || {
-                let report = report(info, selections, diagnose::table(selections, &loaded.calls));
+                let report = report(info, selections, findings(selections, &loaded.calls));
                 with_comparison(report, run)
             });
             let write = |out: &mut dyn Write| {

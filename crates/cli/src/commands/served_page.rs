@@ -6,10 +6,11 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use stepscope_analyze::{Selection, diagnose};
+use stepscope_analyze::Selection;
 use stepscope_app::document::Document;
 use stepscope_app::{APP_CSS, APP_JS, Dataset, Limits, SHELL};
 use stepscope_lab::comparison::with_comparison;
+use stepscope_lab::findings::findings;
 use stepscope_lab::report::{heading, report};
 use stepscope_lab::run::RunInfo;
 use stepscope_serve::{Data, Page, Refusal, Server};
@@ -101,7 +102,7 @@ impl<'a> Viewed<'a> {
         self.report.get_or_init(|| {
             let Self { loaded, selections, .. } = *self;
             let report = progress::of_step("analysing", || {
-                let findings = diagnose::table(selections, &loaded.calls);
+                let findings = findings(selections, &loaded.calls);
                 with_comparison(report(run_info(loaded), selections, findings), loaded.run.as_ref())
             });
             Document::of(&report, selections).json()

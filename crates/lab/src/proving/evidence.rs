@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use stepscope_analyze::diagnose::Calls;
 use stepscope_analyze::proof::{Build, Case, Counted, Profile, Runs};
 use stepscope_analyze::{Functions, Owned, Selection};
 use stepscope_model::{Capture, Dimension, DimensionStatus, ThreadId};
@@ -9,6 +10,7 @@ use stepscope_model::{Capture, Dimension, DimensionStatus, ThreadId};
 use super::account::Account;
 use super::catalogue::{CountedAllocations, CountedCalls};
 use super::{Catalogue, Switch};
+use crate::findings::findings;
 
 /// Folder of accounts in a run's folder.
 pub(super) const ACCOUNTS: &str = "accounts";
@@ -229,7 +231,9 @@ fn under(capture: &Capture, is_it: impl Fn(&str) -> bool) -> Vec<bool> {
 /// The profile of a recording.
 pub(super) fn profile(capture: &Capture, owned: &Owned) -> Profile {
     let functions = Functions::of(capture, owned);
-    Profile::of(&Selection::all(capture, &functions))
+    let selection = Selection::all(capture, &functions);
+    let findings = findings(std::slice::from_ref(&selection), &Calls::default());
+    Profile::of(&selection, &findings)
 }
 
 #[cfg(test)]

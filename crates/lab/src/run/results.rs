@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stepscope_analyze::{Filter, diagnose, rank};
+use stepscope_analyze::{Filter, rank};
 use stepscope_app::page;
 use stepscope_convert::ImportOptions;
 use stepscope_model::Table;
@@ -11,6 +11,7 @@ use stepscope_view::{Format, Style, render};
 use super::folder::{Run, write_file};
 use crate::event::Event;
 use crate::execution::Context;
+use crate::findings;
 use crate::history::{AddError, Added, Store};
 use crate::lab_file::{LabFile, Trial};
 use crate::report::{report, shown};
@@ -79,7 +80,7 @@ impl RunResults {
         for (file, format) in [("rank.json", Format::Json), ("rank.tsv", Format::Tsv)] {
             write_file(&folder.join(file), |out| render(&rank, format, &Style::PLAIN, out))?;
         }
-        let findings = diagnose::table(&selections, &loaded.calls);
+        let findings = findings::findings(&selections, &loaded.calls);
         let path = folder.join(REPORT_FILE);
         let report = report(self.run.info(), &selections, findings.clone());
         let shown = shown(self.run.info(), &selections);

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use stepscope_analyze::analysis::{self, OptionValues};
+use stepscope_analyze::diagnose::Calls;
 use stepscope_analyze::history::Figure;
-use stepscope_analyze::{ANALYSES, Pattern, Selection, diagnose};
+use stepscope_analyze::{ANALYSES, Pattern, Selection};
 use stepscope_model::{Column, Columns, Table, Value};
 use stepscope_store::{Cell, KEYS, REPETITION, RUN_KEY, StoredCapture, TableColumn};
 use stepscope_view::parquet;
 
+use crate::findings::findings;
 use crate::history::Entry;
 
 /// Columns that each table has before its own: which capture a row is of.
@@ -53,9 +55,9 @@ impl Tables {
             }
         }
         if is_wanted("diagnose") {
-            let mut findings = diagnose::table(std::slice::from_ref(selection), &diagnose::Calls::default());
-            findings.name = "diagnose".to_owned();
-            self.push(row.capture, findings);
+            let mut found = findings(std::slice::from_ref(selection), &Calls::default());
+            found.name = "diagnose".to_owned();
+            self.push(row.capture, found);
         }
     }
 

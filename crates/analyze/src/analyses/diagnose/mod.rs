@@ -19,6 +19,7 @@
 
 mod busy_machine;
 mod calls;
+mod code;
 mod finding;
 mod gain;
 mod kinds;
@@ -35,10 +36,11 @@ use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::Arc;
 
-use stepscope_model::{Note, Phase, StackId, Table, note};
+use stepscope_model::{ModuleLoops, Note, Phase, StackId, Table, note};
 use stepscope_stats::{Estimate, student};
 
 pub use self::calls::{Calls, FunctionCalls};
+pub use self::code::{WantedCode, wanted};
 pub use self::finding::Confidence;
 use self::finding::Found;
 use self::gain::Gain;
@@ -183,7 +185,12 @@ impl Shown<'_, '_, '_> {
 
 /// The table `findings` of captures, with counts of calls as evidence.
 pub fn table(selections: &[Selection<'_>], calls: &Calls) -> Table {
-    table::table(selections, &Diagnosis::of(selections, calls))
+    table_with_code(selections, calls, &[])
+}
+
+/// The table `findings` of captures, with counts of calls and loops of machine code as evidence: those of the [`wanted`] code.
+pub fn table_with_code(selections: &[Selection<'_>], calls: &Calls, loops: &[ModuleLoops]) -> Table {
+    table::table(selections, &Diagnosis::of(selections, calls, loops))
 }
 
 /// What all captures show.
@@ -199,7 +206,7 @@ struct Diagnosis {
 }
 
 impl Diagnosis {
-    fn of(selections: &[Selection<'_>], calls: &Calls) -> Self {
+    fn of(selections: &[Selection<'_>], calls: &Calls, code: &[ModuleLoops]) -> Self {
         let indices: Vec<usize> = (0..selections.len()).collect();
         let laws = laws_of_sweeps(selections);
         let is_smaller = |index: usize| matches!(laws[index], InSweep::Smaller);
@@ -212,6 +219,7 @@ impl Diagnosis {
         }
         for one in seen.iter_mut().flatten() {
             one.take_calls(calls);
+            one.take_code(code);
         }
         let shown: Vec<Option<Shown<'_, '_, '_>>> = parallel::map(&indices, |&index| {
             let own = seen[index].as_ref()?;
@@ -423,6 +431,8 @@ fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod always_tests;
+#[cfg(test)]
+mod code_tests;
 #[cfg(test)]
 mod hand_over_tests;
 #[cfg(test)]

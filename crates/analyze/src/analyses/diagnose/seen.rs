@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
-use stepscope_model::{Capture, NoteValue, Phase, Sample, StackId, ThreadId, Wait};
+use stepscope_model::{Capture, ModuleLoops, NoteValue, Phase, Sample, StackId, ThreadId, Wait};
 use stepscope_stats::Estimate;
 
 use super::calls::{Calls, Rate};
+use super::code::{self, HotLoop, hot_loops};
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
 use super::recorded::Recorded;
@@ -34,6 +35,10 @@ const NEARLY_ALL: f64 = 0.9;
 /// Fewest samples of a cost that recurs.
 const FEWEST_SAMPLES: usize = 8;
 
+/// Fewest samples that recur, and tenths of the recording that they are in.
+const FEWEST_RECURRING: usize = 20;
+const MOST_TENTHS: usize = 8;
+
 /// The evidence of one capture.
 pub(super) struct Seen<'s, 'a> {
     pub selection: &'s Selection<'a>,
@@ -54,6 +59,10 @@ pub(super) struct Seen<'s, 'a> {
     pub laws: Option<Arc<Laws>>,
     /// Functions whose calls were counted.
     pub calls: Vec<Rate>,
+    /// Loops of machine code with a known shape, the most expensive first.
+    pub hot_loops: Vec<HotLoop>,
+    /// One flag per frame: whether it is a call that is no wait. Empty without machine code.
+    pub no_waits: Vec<bool>,
     /// Allocations and system calls.
     pub recorded: Recorded<'a>,
 }
@@ -84,6 +93,8 @@ impl<'s, 'a> Seen<'s, 'a> {
             path,
             laws: None,
             calls: Vec::new(),
+            hot_loops: Vec::new(),
+            no_waits: Vec::new(),
             recorded,
         })
     }
@@ -282,6 +293,19 @@ impl<'s, 'a> Seen<'s, 'a> {
         met >= STEADY * expected
     }
 
+    /// Whether these stacks were sampled in most parts of the recorded time. It is enough for what cannot be loading, where a busy
+    /// machine leaves gaps.
+    pub fn recurs(&self, at: impl Fn(StackId) -> bool + Copy) -> bool {
+        let (span, mut tenths, mut count) = (self.span(), Tenths::default(), 0);
+        for sample in self.selection.samples().filter(|sample| sample.stack.is_some_and(at)) {
+            if let Some(time) = sample.time_ns.filter(|time| span.contains(time)) {
+                tenths.meet(time, &span);
+                count += 1;
+            }
+        }
+        self.is_steady(at) || (count >= FEWEST_RECURRING && tenths.count() >= MOST_TENTHS)
+    }
+
     /// Owned functions with at least `least` percent of work that counts, all the time; in loading at any time.
     pub fn lasting(
         &self,
@@ -310,6 +334,12 @@ impl<'s, 'a> Seen<'s, 'a> {
             (one.per_step > 0.0 && call_ns.is_finite()).then(|| Rate::of(function, one, call_ns))
         });
         self.calls = rates.collect();
+    }
+
+    /// Takes the loops of this capture's machine code.
+    pub fn take_code(&mut self, code: &[ModuleLoops]) {
+        self.hot_loops = hot_loops(self, code);
+        self.no_waits = code::no_waits(self, code);
     }
 
     /// Number of steps that costs are divided by, and their mean length in ns.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_model::Value;
+use stepscope_model::{Table, Value};
 
 use crate::analyses::hotspots::Hotspots;
 use crate::query::qualified_name::own_name;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
-use crate::{critical_path, diagnose, rank};
+use crate::{critical_path, rank};
 
 /// What one recording says, by the names that it shows.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,9 +42,8 @@ pub struct Claim {
     pub gain_share: f64,
 }
 
-/// What is found in a recording, best first.
-fn claims(selection: &Selection<'_>) -> Vec<Claim> {
-    let table = diagnose::table(std::slice::from_ref(selection), &diagnose::Calls::default());
+/// The rows of a table of findings, best first.
+fn claims(table: &Table) -> Vec<Claim> {
     let text = |row: usize, column: &str| match table.get(row, column) {
         Some(Value::Text(text)) => text.clone(),
         _ => String::new(),
@@ -61,14 +60,14 @@ fn claims(selection: &Selection<'_>) -> Vec<Claim> {
 }
 
 impl Profile {
-    /// Reads it off a recording: of its steps, or of all of it where it is one of
+    /// Reads it off a recording, with the [findings](crate::analyses::diagnose) of it: of its steps, or of all of it where it is one of
     /// [loading](stepscope_model::Phase::Loading). Functions go by their [own names](own_name).
-    pub fn of(selection: &Selection<'_>) -> Self {
+    pub fn of(selection: &Selection<'_>, findings: &Table) -> Self {
         let stepped = selection.capture().info.phase != Some(stepscope_model::Phase::Loading);
         let loops = Loops::of(selection).filter(|_| stepped);
         let span = loops.as_ref().map(|loops| loops.main().span.clone());
         let inside = span.map(|span| selection.within(span));
-        let claims = claims(selection);
+        let claims = claims(findings);
         Self { claims, ..Self::within(inside.as_ref().unwrap_or(selection), loops.as_deref()) }
     }
 

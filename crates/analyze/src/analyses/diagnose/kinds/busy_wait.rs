@@ -6,11 +6,12 @@
 //! this one, for a loop of three or four instructions beside other threads that work. Look-alikes: a
 //! thread that computes all the time, which is in lockstep with nothing; a spin of some microseconds before blocking.
 
-use stepscope_model::{FrameKind, Sample, ThreadId};
+use stepscope_model::{FrameKind, LoopShape, Sample, ThreadId};
 
 use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::code::HotLoop;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
 use crate::query::steps::Steps;
 
@@ -34,6 +35,12 @@ const LEAST: f64 = 0.3;
 
 /// Other samples than this part show no work.
 const NO_WORK: f64 = 0.01;
+
+/// Least share of CPU time of a loop that only another thread can end.
+const LEAST_OF_LOOP: f64 = 5.0;
+
+/// Fewest samples of such a loop.
+const FEWEST_IN_LOOP: u64 = 20;
 
 /// Fewest samples of a thread, and of its other work.
 const FEWEST: (usize, usize) = (100, 20);
@@ -64,8 +71,9 @@ impl Kind for BusyWait {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        let mut found = spinning_loops(seen);
         let Some(window) = seen.selection.window().filter(|_| seen.is_timed() && seen.selection.has_switches()) else {
-            return Vec::new();
+            return found;
         };
         let own = seen.loop_threads();
         let cpu = seen.selection.cpu_times();
@@ -87,7 +95,6 @@ impl Kind for BusyWait {
                 .spent(thread, life)
                 .is_some_and(|spent| spent.blocked as f64 <= BLOCKED * lived && spent.running as f64 >= RUNNING * lived)
         };
-        let mut found: Vec<Found> = Vec::new();
         for (thread, name) in seen.selection.threads().filter(|(thread, _)| !own.contains(thread)) {
             let samples = &by_thread[thread.index()];
             if samples.len() < FEWEST.0 || !never_blocks(thread) || (seen.loops.is_none() && !has_others(thread)) {
@@ -128,6 +135,28 @@ impl Kind for BusyWait {
         }
         found
     }
+}
+
+/// Loops whose instructions show that only another thread can end them.
+fn spinning_loops(seen: &Seen<'_, '_>) -> Vec<Found> {
+    if seen.is_loading() {
+        return Vec::new();
+    }
+    let spins = HotLoop::of_shape(&seen.hot_loops, LoopShape::Spin)
+        .into_iter()
+        .filter(|spin| seen.share(spin.amount) >= LEAST_OF_LOOP && spin.amount.count >= FEWEST_IN_LOOP);
+    let found = spins.map(|spin| {
+        let title = format!("`{}` waits in a busy loop: {}", seen.name(spin.function), spin.place());
+        let text = format!(
+            "The loop takes {} of the CPU time{}. It reads the same memory again and again and changes nothing, so only another \
+             thread can end it.",
+            percent(seen.share(spin.amount)),
+            seen.of_steps()
+        );
+        let without = parts(spin.inside.iter().copied());
+        Found::of(seen, spin.function, title, without).sure(Confidence::Strong).because(text, "show --view threads")
+    });
+    found.collect()
 }
 
 /// A loop of a few instructions, or `sched_yield`.

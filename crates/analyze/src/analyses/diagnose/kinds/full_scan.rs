@@ -4,11 +4,17 @@
 //! calls, or all other work of the step. Each element costs little. Look-alikes: a sensor that has to see everything, which
 //! costs more per element, and a container that is built for all, which has a kind of its own.
 //!
+//! Without a sweep: a [loop](super::super::code) of machine code loads something of each element, compares it and passes over nearly all, which
+//! takes much more than what it does with the others. Look-alikes: neighbours that are tested with arithmetic, and walks of a graph,
+//! whose elements are loaded by index.
+//!
 //! The size has to be the number of elements: if `n` stands for ten each, a visit seems to cost ten times as much.
 
+use stepscope_model::LoopShape;
 use stepscope_stats::growth::Growth;
 
 use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::code::HotLoop;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, ns, percent, power};
 use crate::analyses::diagnose::laws::{FunctionLaw, Laws};
 use crate::analyses::diagnose::seen::{Seen, parts};
@@ -27,6 +33,10 @@ const MOST_OF_USE: f64 = 0.7;
 
 /// Most cost of a visit, in ns.
 const MOST_PER_ELEMENT: f64 = 1_000.0;
+
+/// Least share of CPU time of a loop that passes over elements, because asking all for a flag may be the mended form; and least part of the loop.
+const LEAST_OF_LOOP: f64 = 20.0;
+const PASSES: f64 = 0.8;
 
 pub(super) struct FullScan;
 
@@ -52,7 +62,7 @@ impl Kind for FullScan {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let (Some(laws), false, Some(_), true) = (&seen.laws, seen.is_loading(), &seen.loops, seen.is_timed()) else {
-            return Vec::new();
+            return passing_loops(seen);
         };
         let mut found: Vec<(Found, Vec<bool>, Amount)> = Vec::new();
         // Callers first: the deepest function with most of their cost takes their place.
@@ -103,6 +113,35 @@ impl Kind for FullScan {
         }
         found.into_iter().map(|(found, ..)| found).collect()
     }
+}
+
+/// Loops that pass over nearly all elements.
+fn passing_loops(seen: &Seen<'_, '_>) -> Vec<Found> {
+    if seen.is_loading() {
+        return Vec::new();
+    }
+    let scans = HotLoop::of_shape(&seen.hot_loops, LoopShape::Scan).into_iter().filter(|scan| {
+        let (inside, uses) = (scan.amount.weight as f64, scan.uses.weight as f64);
+        let at = |stack: stepscope_model::StackId| scan.inside[stack.index()];
+        seen.share(scan.amount) >= LEAST_OF_LOOP && inside >= PASSES * (inside + uses) && seen.recurs(at)
+    });
+    let found = scans.map(|scan| {
+        let title = format!(
+            "`{}` visits all elements {}, and {} passes over nearly all of them",
+            seen.name(scan.function),
+            seen.repeatedly(),
+            scan.place()
+        );
+        let text = format!(
+            "Loading and comparing one thing of each element takes {} of the CPU time{}; what is done with those that fit, {}.",
+            percent(seen.share(scan.amount)),
+            seen.of_steps(),
+            percent(seen.share(scan.uses))
+        );
+        let without = parts(scan.inside.iter().copied());
+        Found::of(seen, scan.function, title, without).sure(Confidence::Fair).because(text, explain(seen, scan.function))
+    });
+    found.collect()
 }
 
 /// The work that a function's visits lead to, if it does not grow as they do.

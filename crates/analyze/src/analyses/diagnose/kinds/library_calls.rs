@@ -303,11 +303,7 @@ impl Kind for LibraryCalls {
             seen.share(*amount) >= self.least && steps.is_none_or(is_long)
         });
         let of_kind = large.filter(|(caller, amount)| {
-            self.applies.is_none_or(|applies| {
-                let under = seen.under(*caller);
-                let all = seen.sum(|stack| under[stack.index()]);
-                applies(seen.share(*amount), amount.weight as f64 / all.weight.max(1) as f64)
-            })
+            self.applies.is_none_or(|applies| applies(seen.share(*amount), part_of_its_work(seen, *caller, *amount)))
         });
         let is_at = |caller: FunctionId| {
             let callers = &callers;
@@ -328,6 +324,45 @@ impl Kind for LibraryCalls {
             .chain(in_python)
             .collect()
     }
+}
+
+/// The part of a function's time that these calls are. A wrapper does nothing else, but waits for nothing: if its machine code shows that
+/// neither it nor its caller calls again and again alone, it is the part of its caller's time.
+fn part_of_its_work(seen: &Seen<'_, '_>, caller: FunctionId, amount: Amount) -> f64 {
+    let under = seen.under(caller);
+    let part_of = |all: Amount| amount.weight as f64 / all.weight.max(1) as f64;
+    let part = part_of(seen.sum(|stack| under[stack.index()]));
+    match seen.common_owner_above(caller, &under).filter(|above| part >= WRAPPER && !may_wait(seen, [caller, *above])) {
+        Some(above) => {
+            let under = seen.under(above);
+            part_of(seen.sum(|stack| under[stack.index()]))
+        }
+        None => part,
+    }
+}
+
+/// Whether one of these functions may wait where it calls the other, or the library. Without machine code it may.
+fn may_wait(seen: &Seen<'_, '_>, functions: [FunctionId; 2]) -> bool {
+    let capture = seen.capture();
+    let waits = |stack: StackId| {
+        let mut nodes = capture.nodes_of(Some(stack)).skip(1);
+        nodes.any(|node| {
+            let frame = capture.stacks[node.index()].frame;
+            let is_one = functions.contains(&seen.functions().of_node(capture, node));
+            is_one && !seen.no_waits.get(frame.index()).is_some_and(|no_wait| *no_wait)
+        })
+    };
+    let under = seen.under(functions[0]);
+    let (all, waiting) = (
+        seen.sum(|stack| under[stack.index()]),
+        seen.sum(|stack| under[stack.index()] && is_called(seen, stack, functions[0]) && waits(stack)),
+    );
+    waiting.weight * 10 > all.weight
+}
+
+/// Whether a stack ends in what a function calls.
+fn is_called(seen: &Seen<'_, '_>, stack: StackId, function: FunctionId) -> bool {
+    seen.functions().of_node(seen.capture(), stack) != function
 }
 
 /// Least part of the time of a function that does nothing but call the library.

@@ -2,18 +2,25 @@
 //!
 //! Evidence: search functions of the standard library (`std::find`, `Iterator::any`, `slice::contains`) cost below one owned
 //! function: in all parts of the steady phase, or in loading. A search that costs this much meets many elements. A function
-//! that does nothing but go from element to element and compare is a search, too.
+//! that does nothing but go from element to element and compare is a search, too. So is a [loop](super::super::code) of machine code
+//! that only moves on, compares what it loads with what stays the same, and ends at an element that fits.
 //! Look-alikes: a pass that has to meet all elements, such as a test whether any body moves.
 
+use stepscope_model::{LoopShape, StackId};
+
 use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::code::HotLoop;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
 use crate::query::work::Work;
 
 /// Least share of CPU time. Short lists are searched, too, and rightly so.
 const LEAST: f64 = 20.0;
+
+/// The same of a loop that its instructions show to be a search.
+const LEAST_OF_LOOP: f64 = 8.0;
 
 /// Least share of comparisons in a search that is written out.
 const COMPARED: f64 = 3.0;
@@ -42,10 +49,12 @@ impl Kind for ListSearch {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
+        let loops = loops(seen);
+        let is_known = |owner: FunctionId| loops.iter().any(|one| one.function == Some(owner));
         let owners = seen.by_owner(|work| is_search(work) || is_loop(work)).into_iter();
         let in_python = python::found(seen, &python::below(seen, &OF_PYTHON), LEAST, "searches a list from its start");
         owners
-            .filter(|(_, amount)| seen.share(*amount) >= LEAST)
+            .filter(|(owner, amount)| seen.share(*amount) >= LEAST && !is_known(*owner))
             .filter_map(|(owner, _)| {
                 let searches = if is_written_out(seen, owner) { is_loop } else { is_search };
                 let amount = seen.at_owner(owner, searches);
@@ -62,8 +71,41 @@ impl Kind for ListSearch {
                 Some(found.because(text, explain(seen, owner)))
             })
             .chain(in_python)
+            .chain(loops.iter().cloned())
             .collect()
     }
+}
+
+/// Searches that their instructions show, by function.
+fn loops(seen: &Seen<'_, '_>) -> Vec<Found> {
+    let searches = HotLoop::of_shape(&seen.hot_loops, LoopShape::Search).into_iter();
+    let found = searches.filter_map(|search| {
+        let owner = search.function;
+        // A loop that calls for comparisons, or that a library's search is inlined into, has them all.
+        let named = if is_written_out(seen, owner) { is_loop } else { is_search };
+        let mut inside = search.inside.clone();
+        if !is_written_out(seen, owner) {
+            let at = seen.is_at(owner, named);
+            inside.iter_mut().enumerate().for_each(|(index, one)| *one |= at(StackId::from_index(index)));
+        }
+        let at = |stack: StackId| inside[stack.index()];
+        let amount = seen.sum(at);
+        if seen.share(amount) < LEAST_OF_LOOP || !(seen.is_loading() || seen.recurs(at)) {
+            return None;
+        }
+        let title = format!(
+            "`{}` searches a list from its start: {} compares one element after the other",
+            seen.name(owner),
+            search.place()
+        );
+        let text = format!("The loop takes {} of the CPU time{}.", percent(seen.share(amount)), seen.of_steps());
+        let found = Found::of(seen, owner, title, parts(inside.iter().copied())).sure(Confidence::Fair);
+        Some(found.because(text, explain(seen, owner)).because(
+            "Its instructions only load, compare with what stays the same, and move on; it ends at an element that fits.",
+            explain(seen, owner),
+        ))
+    });
+    found.collect()
 }
 
 fn is_search(work: Work) -> bool {

@@ -4,14 +4,18 @@
 //! itself at one place, and its outermost calls have as much work of their own as the inner ones, at all times of a step: each
 //! object starts a climb. Look-alikes: a tree that is walked from its root, whose outermost call is one; a division into parts (a
 //! sort, the building of a tree, a parser), which calls itself at several places, or whose outermost calls come first in a step.
+//!
+//! The same as a [loop](super::super::code) of machine code: it follows one chain of pointers to its end, without a decision and
+//! without a write, and is entered again and again. Look-alikes: a list that is summed once a step, which is entered once.
 
 use std::collections::BTreeMap;
 
 use crate::analyses::diagnose::Kind;
+use crate::analyses::diagnose::code::HotLoop;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
-use stepscope_model::{FrameId, StackId};
+use stepscope_model::{FrameId, LoopShape, StackId};
 
 const LEAST: f64 = 5.0;
 
@@ -23,6 +27,13 @@ const AT_ONE_PLACE: f64 = 0.9;
 
 /// Least work of outermost calls, as a part of that of the calls at the depth with most of it.
 const OUTERMOST: f64 = 0.4;
+
+/// Least share of CPU time of a loop that follows a chain.
+const LEAST_OF_LOOP: f64 = 15.0;
+
+/// Fewest samples around such a loop, and most of its cost as a multiple of theirs: chains that are that short are followed often.
+const FEWEST_ENTRIES: u64 = 2;
+const MOST_OF_ENTRIES: u128 = 2_000;
 
 /// Parts that a step is divided into.
 const PARTS: usize = 20;
@@ -46,11 +57,14 @@ impl Kind for Recursion {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() || seen.loops.is_none() {
+        if seen.is_loading() {
             return Vec::new();
         }
+        let mut found = climbing_loops(seen);
+        if seen.loops.is_none() {
+            return found;
+        }
         let owners = seen.inclusive().into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
-        let mut found = Vec::new();
         for (function, amount) in owners {
             let Some(depth) = depth_of_chain(seen, function) else { continue };
             let under = seen.under(function);
@@ -66,6 +80,33 @@ impl Kind for Recursion {
         }
         found
     }
+}
+
+/// Loops that follow a chain of pointers, and that are entered often.
+fn climbing_loops(seen: &Seen<'_, '_>) -> Vec<Found> {
+    let chains = HotLoop::of_shape(&seen.hot_loops, LoopShape::Chain).into_iter().filter(|chain| {
+        let at = |stack: StackId| chain.inside[stack.index()];
+        let (inside, edges) = (chain.amount.weight, chain.edges.weight);
+        let is_entered_often = chain.edges.count >= FEWEST_ENTRIES && inside <= MOST_OF_ENTRIES * edges;
+        seen.share(chain.amount) >= LEAST_OF_LOOP && is_entered_often && seen.is_steady(at)
+    });
+    let found = chains.map(|chain| {
+        let title = format!(
+            "`{}` follows a chain of pointers to its end again and again: {}",
+            seen.name(chain.function),
+            chain.place()
+        );
+        let text = format!(
+            "The loop takes {} of the CPU time{}. It writes nothing, so each round along the chain computes all of it again.",
+            percent(seen.share(chain.amount)),
+            seen.of_steps()
+        );
+        let without = parts(chain.inside.iter().copied());
+        Found::of(seen, chain.function, title, without)
+            .sure(Confidence::Fair)
+            .because(text, explain(seen, chain.function))
+    });
+    found.collect()
 }
 
 /// How often a function is on the stacks that it is on, if it climbs chains.
