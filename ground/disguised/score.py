@@ -37,6 +37,8 @@ class Subject:
         told = dict(re.findall(r"^(?://|#) (\w+): (.*)$", source.read_text(), re.M))
         self.defect = told["defect"]
         self.kinds = [kind.strip() for kind in told["kinds"].split(",")]
+        # Without a defect, all of its findings are false.
+        self.has_defect = self.kinds != ["-"]
         self.guilty = [] if told["guilty"] == "-" else [name.strip() for name in told["guilty"].split(",")]
         self.phase = told.get("phase", "steady")
         self.build = told.get("build", "-O2 -g").split()
@@ -78,7 +80,13 @@ class Subject:
         name = re.sub(r"\(.*", "", finding["function"] or "")
         name = name.removesuffix("::{{closure}}")
         name = re.sub(r"^py::([^:]*):/.*", r"\1", name)
-        return finding["kind"] in self.kinds and (not self.guilty or self.strip == "all" or name in self.guilty)
+        is_guilty = name in self.guilty or without_parameters(name) in map(without_parameters, self.guilty)
+        return finding["kind"] in self.kinds and (not self.guilty or self.strip == "all" or is_guilty)
+
+
+def without_parameters(name):
+    """A function's name without parameters of templates."""
+    return re.sub(r"<[^<>]*>", "", name)
 
 
 def lab_file(subjects):
@@ -160,14 +168,17 @@ def main():
     print("| program | recall | first findings | control |\n|---|---|---|---|")
     for subject, _ in subjects:
         slow, fast = findings(folder, subject, "slow"), findings(folder, subject, "fast")
-        right = bool(slow) and subject.is_right(slow[0])
-        false = [one for one in fast if (one["gain_share"] or 0) > MOST_OF_CONTROL]
+        right = bool(slow) and subject.has_defect and subject.is_right(slow[0])
+        control = fast if subject.has_defect else slow + fast
+        false = [one for one in control if (one["gain_share"] or 0) > MOST_OF_CONTROL]
         recalled += right
         silent += not false
         first = "; ".join(map(told, slow[:2])) or "nothing"
-        print(f"| `{subject.name}` | {'yes' if right else 'no'} | {first} | {'; '.join(map(told, false)) or 'silent'} |")
+        recall = "yes" if right else "no" if subject.has_defect else "no defect"
+        print(f"| `{subject.name}` | {recall} | {first} | {'; '.join(map(told, false)) or 'silent'} |")
     number = len(subjects)
-    print(f"\nrecall {recalled} of {number}; precision {silent} of {number}")
+    defects = sum(one.has_defect for one, _ in subjects)
+    print(f"\nrecall {recalled} of {defects}; precision {silent} of {number}")
 
 
 main()
