@@ -179,7 +179,7 @@ pub(super) fn hot_loops(seen: &Seen<'_, '_>, modules: &[ModuleLoops]) -> Vec<Hot
         Some(HotLoop { shape: one.shape, function, inside, amount: sum.inside, edges: sum.edges, uses: sum.uses, line })
     });
     let mut made: Vec<HotLoop> = made.collect();
-    made.sort_by(|a, b| b.amount.weight.cmp(&a.amount.weight));
+    made.sort_by_key(|one| std::cmp::Reverse(one.amount.weight));
     made
 }
 

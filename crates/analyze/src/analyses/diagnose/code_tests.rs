@@ -1,5 +1,7 @@
 //! Loops of machine code as evidence. The address of a drawn frame is its line.
 
+use std::ops::Range;
+
 use stepscope_model::{Capture, CodeLoop, LoopShape, ModuleLoops};
 
 use super::tests::{looping, work};
@@ -11,6 +13,11 @@ const INSIDE: &str = "sim::Look [lib:/bin/sim] [file:look.cpp:100]";
 const EDGE: &str = "sim::Look [lib:/bin/sim] [file:look.cpp:200]";
 const USES: &str = "sim::Look [lib:/bin/sim] [file:look.cpp:300]";
 const OTHER: &str = "sim::Look [lib:/bin/sim] [file:look.cpp:400]";
+
+/// The addresses near a line.
+fn near(line: u64) -> Vec<Range<u64>> {
+    std::iter::once(line - 5..line + 5).collect()
+}
 
 fn with_addresses(mut capture: Capture) -> Capture {
     for frame in &mut capture.frames {
@@ -24,7 +31,7 @@ fn with_addresses(mut capture: Capture) -> Capture {
 
 /// Kind, function and gain of what a loop of this shape shows, at the lines above.
 fn found_with(capture: &Capture, shape: LoopShape, calls: bool) -> Vec<String> {
-    let one = CodeLoop { shape, inside: vec![95..105], edges: vec![195..205], uses: vec![295..305], calls };
+    let one = CodeLoop { shape, inside: near(100), edges: near(200), uses: near(300), calls };
     let module = ModuleLoops {
         path: "/bin/sim".to_owned(),
         build_id: Some("ab".to_owned()),
@@ -53,13 +60,8 @@ fn a_loop_that_searches_is_found_where_no_name_is_left() {
     let title = drawn::selected(&capture, &["sim::"], |selection| {
         let wanted = wanted(std::slice::from_ref(selection));
         assert_eq!((wanted.len(), &wanted[0].addresses[..]), (1, &[100, 400, 900][..]));
-        let one = CodeLoop {
-            shape: LoopShape::Search,
-            inside: vec![100..101],
-            edges: Vec::new(),
-            uses: Vec::new(),
-            calls: false,
-        };
+        let one =
+            CodeLoop { shape: LoopShape::Search, inside: near(100), edges: Vec::new(), uses: Vec::new(), calls: false };
         let module = ModuleLoops {
             path: "/bin/sim".to_owned(),
             build_id: Some("ab".to_owned()),
