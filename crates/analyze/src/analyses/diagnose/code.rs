@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stepscope_model::{Capture, CodeLoop, FrameKind, LoopShape, Module, ModuleId, ModuleLoops, StackId};
 
-use super::seen::Seen;
-use crate::query::functions::FunctionId;
+use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
 use crate::query::weights::{Amount, StackWeights};
 use crate::query::work::Work;
@@ -84,7 +83,7 @@ struct Place {
 
 impl Place {
     /// The innermost code of the module of the stack's nearest owned function.
-    fn of(capture: &Capture, functions: &crate::Functions, stack: StackId) -> Option<Self> {
+    fn of(capture: &Capture, functions: &Functions, stack: StackId) -> Option<Self> {
         let mut nodes = capture.nodes_of(Some(stack));
         let owned = nodes.find(|node| functions.is_owner(functions.of_node(capture, *node)))?;
         let module = capture.frames[capture.stacks[owned.index()].frame.index()].module?;
@@ -124,9 +123,18 @@ pub(super) struct HotLoop {
     pub line: Option<(String, u32)>,
 }
 
+/// What the stacks of a capture cost.
+pub(super) struct Costs<'c, 'a> {
+    pub capture: &'a Capture,
+    pub functions: &'a Functions,
+    pub cpu: &'c StackWeights,
+    /// What each stack does for its nearest owned function.
+    pub work: &'c [Work],
+}
+
 /// The hot loops of a capture that go round often.
-pub(super) fn hot_loops(seen: &Seen<'_, '_>, modules: &[ModuleLoops]) -> Vec<HotLoop> {
-    let (capture, functions) = (seen.capture(), seen.functions());
+pub(super) fn hot_loops(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<HotLoop> {
+    let (capture, functions) = (costs.capture, costs.functions);
     let of_module: Vec<&[CodeLoop]> = capture
         .modules
         .iter()
@@ -136,7 +144,7 @@ pub(super) fn hot_loops(seen: &Seen<'_, '_>, modules: &[ModuleLoops]) -> Vec<Hot
         return Vec::new();
     }
     let mut sums: BTreeMap<(usize, usize), Sums> = BTreeMap::new();
-    for (stack, amount) in seen.cpu.occupied() {
+    for (stack, amount) in costs.cpu.occupied() {
         let Some(place) = Place::of(capture, functions, stack) else { continue };
         let loops = of_module[place.module.index()];
         // A call returns to the instruction after it.
@@ -144,7 +152,7 @@ pub(super) fn hot_loops(seen: &Seen<'_, '_>, modules: &[ModuleLoops]) -> Vec<Hot
         let innermost = |ranges: &dyn Fn(&CodeLoop) -> bool| {
             (0..loops.len()).filter(|index| ranges(&loops[*index])).min_by_key(|index| loops[*index].length())
         };
-        let is_compared = matches!(seen.work[stack.index()], Work::Comparison | Work::Text | Work::Search);
+        let is_compared = matches!(costs.work[stack.index()], Work::Comparison | Work::Text | Work::Search);
         let inside =
             innermost(&|one| CodeLoop::holds(&one.inside, address) && (place.is_leaf || (one.calls && is_compared)));
         if let Some(index) = inside {
@@ -173,7 +181,7 @@ pub(super) fn hot_loops(seen: &Seen<'_, '_>, modules: &[ModuleLoops]) -> Vec<Hot
         if sum.stacks.is_empty() || !goes_round || !compares {
             return None;
         }
-        let (function, line) = heaviest(seen, &sum.stacks)?;
+        let (function, line) = heaviest(costs, &sum.stacks)?;
         let mut inside = vec![false; capture.stacks.len()];
         sum.stacks.iter().for_each(|stack| inside[stack.index()] = true);
         Some(HotLoop { shape: one.shape, function, inside, amount: sum.inside, edges: sum.edges, uses: sum.uses, line })
@@ -184,8 +192,8 @@ pub(super) fn hot_loops(seen: &Seen<'_, '_>, modules: &[ModuleLoops]) -> Vec<Hot
 }
 
 /// One flag per frame: whether it is a call that is no wait.
-pub(super) fn no_waits(seen: &Seen<'_, '_>, modules: &[ModuleLoops]) -> Vec<bool> {
-    let capture = seen.capture();
+pub(super) fn no_waits(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<bool> {
+    let capture = costs.capture;
     let of_module: Vec<Option<&ModuleLoops>> =
         capture.modules.iter().map(|module| modules.iter().find(|one| one.is_of(module))).collect();
     let holds = |no_waits: &[u64], address: u64| {
@@ -209,16 +217,16 @@ struct Sums {
 }
 
 /// The owned function and the line with most of the cost.
-fn heaviest(seen: &Seen<'_, '_>, stacks: &[StackId]) -> Option<(FunctionId, Option<(String, u32)>)> {
-    let capture = seen.capture();
+fn heaviest(costs: &Costs<'_, '_>, stacks: &[StackId]) -> Option<(FunctionId, Option<(String, u32)>)> {
+    let capture = costs.capture;
     let mut by_function: BTreeMap<usize, (u128, FunctionId)> = BTreeMap::new();
     let mut by_line: BTreeMap<(&str, u32), u128> = BTreeMap::new();
     for stack in stacks {
-        let weight = seen.cpu.own[stack.index()].weight;
-        let Some(owner) = seen.functions().attributed(*stack) else { continue };
+        let weight = costs.cpu.own[stack.index()].weight;
+        let Some(owner) = costs.functions.attributed(*stack) else { continue };
         by_function.entry(owner.index()).or_insert((0, owner)).0 += weight;
         // The line in the owned code: that of what is inlined into it says little.
-        let owned = capture.nodes_of(Some(*stack)).find(|node| seen.functions().of_node(capture, *node) == owner);
+        let owned = capture.nodes_of(Some(*stack)).find(|node| costs.functions.of_node(capture, *node) == owner);
         let frame = owned.map(|node| &capture.frames[capture.stacks[node.index()].frame.index()]);
         if let Some((file, line)) = frame.and_then(|frame| frame.file.as_deref().zip(frame.line)) {
             *by_line.entry((file, line)).or_default() += weight;

@@ -8,7 +8,7 @@ use stepscope_model::{Capture, ModuleLoops, NoteValue, Phase, Sample, StackId, T
 use stepscope_stats::Estimate;
 
 use super::calls::{Calls, Rate};
-use super::code::{self, HotLoop, hot_loops};
+use super::code::{Costs, HotLoop, hot_loops, no_waits};
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
 use super::recorded::Recorded;
@@ -338,8 +338,11 @@ impl<'s, 'a> Seen<'s, 'a> {
 
     /// Takes the loops of this capture's machine code.
     pub fn take_code(&mut self, code: &[ModuleLoops]) {
-        self.hot_loops = hot_loops(self, code);
-        self.no_waits = code::no_waits(self, code);
+        let (capture, functions) = (self.capture(), self.functions());
+        let costs = Costs { capture, functions, cpu: &self.cpu, work: &self.work };
+        let (hot_loops, no_waits) = (hot_loops(&costs, code), no_waits(&costs, code));
+        self.hot_loops = hot_loops;
+        self.no_waits = no_waits;
     }
 
     /// Number of steps that costs are divided by, and their mean length in ns.
