@@ -130,7 +130,7 @@ pub struct Change {
 
 impl Change {
     /// The same, where the runs were moved by a model that was fitted to them: the variance is larger by this factor, and the
-    /// fit took so many degrees of freedom.
+    /// fit took `fitted` degrees of freedom.
     #[must_use]
     pub(crate) fn with_fitted(mut self, variance_factor: f64, fitted: f64, confidence: f64) -> Self {
         let quantile = |degrees: f64| student::quantile(f64::midpoint(1.0, confidence), degrees);
