@@ -110,7 +110,7 @@ def _wait_for_recorder(recorder: "subprocess.Popen[str]", folder: Path) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while recorder.poll() is None and time.monotonic() < deadline:
         stepscope_marks.counter("stepscope.pytest", 0)
-        if stepscope_marks._flag[0] and stepscope_marks._segment is not None:
+        if stepscope_marks.is_recording():
             return
         time.sleep(0.01)
 

@@ -16,15 +16,16 @@
 Marks are written to shared memory while `stepscope record` records the program; otherwise, and with STEPSCOPE_MARKS=0 in
 the environment, they do nothing. Any thread may mark, and so may children of fork. docs/marks-format.md describes the
 shared memory. A compiled module makes the marks where it is installed; without it, Python code does (`is_compiled`).
+`is_recording()` says whether a recorder reads the marks.
 """
 
 try:
-    from ._compiled import counter, flow_begin, flow_end, flow_step, frame_mark, scope, step
+    from ._compiled import counter, flow_begin, flow_end, flow_step, frame_mark, is_recording, scope, step
 
     is_compiled = True
 except ImportError:
-    from ._pure import counter, flow_begin, flow_end, flow_step, frame_mark, scope, step
+    from ._pure import counter, flow_begin, flow_end, flow_step, frame_mark, is_recording, scope, step
 
     is_compiled = False
 
-__all__ = ["counter", "flow_begin", "flow_end", "flow_step", "frame_mark", "is_compiled", "scope", "step"]
+__all__ = ["counter", "flow_begin", "flow_end", "flow_step", "frame_mark", "is_compiled", "is_recording", "scope", "step"]

@@ -20,6 +20,12 @@ static int is_recording(void) {
   return stepscope_is_recording_() && (stepscope_state_v1_.segment || stepscope_opened_v1_());
 }
 
+static PyObject *tell_recording(PyObject *module, PyObject *nothing) {
+  (void)module;
+  (void)nothing;
+  return PyBool_FromLong(is_recording());
+}
+
 static uint64_t add_name(PyObject *name) {
   PyObject *text, *number;
   uint32_t id;
@@ -213,6 +219,7 @@ static PyObject *flow_end(PyObject *module, PyObject *arguments, PyObject *named
 #define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef functions[] = {
+    {"is_recording", tell_recording, METH_NOARGS, NULL},
     {"step", WITH_KEYWORDS(step), NULL},
     {"counter", WITH_KEYWORDS(counter), NULL},
     {"frame_mark", frame_mark, METH_O, NULL},

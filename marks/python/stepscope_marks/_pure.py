@@ -39,6 +39,11 @@ def _ring():
         return _segment.take_ring()
 
 
+def is_recording():
+    _ring()
+    return bool(_flag[0]) and _segment is not None
+
+
 def _forget():
     """Forgets the segment, in a child of fork or at the end."""
     global _segment, _flag

@@ -8,6 +8,7 @@ sys.path.insert(0, sys.argv[1])
 import stepscope_marks as marks
 
 print("compiled:", marks.is_compiled)
+assert marks.is_recording()
 
 
 @marks.scope("fibonacci")
