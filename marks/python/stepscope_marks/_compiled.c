@@ -10,6 +10,11 @@
 #define Py_LIMITED_API 0x03080000
 #include <Python.h>
 
+/* The same in CPython 3.7 to 3.9, but of the stable ABI from 3.10 on. */
+#ifndef METH_FASTCALL
+#define METH_FASTCALL 0x0080
+#endif
+
 #define STEPSCOPE_MARKS 1
 #include "stepscope.h"
 
@@ -98,8 +103,9 @@ static PyObject *scope_enter(PyObject *object, PyObject *nothing) {
   return object;
 }
 
-static PyObject *scope_exit(PyObject *object, PyObject *error) {
+static PyObject *scope_exit(PyObject *object, PyObject *const *error, Py_ssize_t count) {
   (void)error;
+  (void)count;
   stepscope_end_(&((Scope *)object)->open);
   Py_RETURN_NONE;
 }
@@ -118,7 +124,7 @@ static PyObject *scope_call(PyObject *object, PyObject *arguments, PyObject *nam
 
 static PyMethodDef scope_methods[] = {
     {"__enter__", scope_enter, METH_NOARGS, NULL},
-    {"__exit__", scope_exit, METH_VARARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))scope_exit, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL}};
 
 static const char scope_doc[] =
