@@ -89,11 +89,11 @@ const PACED = `<?xml version="1.0"?><sdf version="1.9"><world name="paced">
 
 const bar = (page: Page) => page.getByRole("group", { name: "Live recording" });
 
-liveTest("a program is shown while it runs, and its capture when it has ended", ["--n", "300", "--static", "--seconds", "120"], async (page, served) => {
+liveTest("a program is shown while it runs, and its capture when it has ended", ["--sdf", "FOLDER/paced.sdf", "--seconds", "300"], async (page, served) => {
   await page.goto(`${served.address}#explore`);
   await bar(page).waitFor();
-  await page.locator(".strip canvas").first().waitFor({ timeout: 60_000 });
-  await page.locator(".lanes-picture canvas").first().waitFor({ timeout: 60_000 });
+  await page.locator(".strip canvas").first().waitFor({ timeout: 120_000 });
+  await page.locator(".lanes-picture canvas").first().waitFor({ timeout: 120_000 });
   await bar(page).getByRole("button", { name: "Pause" }).click();
   await bar(page).getByRole("button", { name: "Go on" }).click();
   await page.keyboard.press("Alt+m");
@@ -104,15 +104,15 @@ liveTest("a program is shown while it runs, and its capture when it has ended", 
   await bar(page).getByLabel("Part that is shown").selectOption("1");
   await page.waitForFunction(() => location.hash.includes("last="));
   // The page was opened before the first row, and knows the program, units and states all the same.
-  await page.waitForFunction(() => /[\d.]+ (µs|ms|s), [\d,]+ frames/.test(document.querySelector("#pane")?.textContent ?? ""), undefined, { timeout: 60_000 });
+  await page.waitForFunction(() => /[\d.]+ (µs|ms|s), [\d,]+ frames/.test(document.querySelector("#pane")?.textContent ?? ""), undefined, { timeout: 120_000 });
   assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Live: ground");
   process.kill(childOf(served.pid, "ground"), "SIGINT");
   const finished = bar(page).getByRole("button", { name: "Show the capture" });
-  await finished.waitFor({ timeout: 60_000 });
+  await finished.waitFor({ timeout: 120_000 });
   assert.match((await bar(page).getByRole("status").first().textContent()) ?? "", /^Ended/);
   await finished.click();
   await bar(page).waitFor({ state: "detached" });
-  await page.locator(".strip canvas").first().waitFor({ timeout: 30_000 });
+  await page.locator(".strip canvas").first().waitFor({ timeout: 120_000 });
 });
 
 liveTest("several viewers see one recording; one that leaves and one that reads nothing disturb nobody", ["--sdf", "FOLDER/paced.sdf", "--seconds", "300"], async (page, served) => {
