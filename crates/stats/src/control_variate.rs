@@ -64,10 +64,10 @@ impl Covariate {
     }
 }
 
-/// A change, with a covariate that explains a part of the scatter.
+/// A change, without the part of the scatter that something measured beside explains.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adjusted {
-    /// The change, at the mean covariate of all runs.
+    /// The change, at the mean covariate of all runs, or on the mean machine.
     pub change: Change,
     /// The test of the difference.
     pub test: PermutationTest,

@@ -14,10 +14,11 @@
 //! its numbers of runs say, by `1 / sum (a_k b_k / (a_k + b_k))` over `1 / A + 1 / B`, for a and b runs of the sides.
 //!
 //! # p
-//! The [permutation test](Permutations::within) exchanges labels within machines only, of [values](Strata::within_machines) that
-//! do not depend on the labels. So it is exact.
+//! The [permutation test](Permutations::within) exchanges labels within machines only, of values that do not
+//! depend on the labels: logarithms minus the mean of their machine. So it is exact.
 
-use crate::hierarchical::{Change, Run};
+use crate::control_variate::Adjusted;
+use crate::hierarchical::{Change, HierarchicalBootstrap, Run};
 use crate::permutation::Permutations;
 
 /// Fewest degrees of freedom that are left for the scatter.
@@ -64,11 +65,27 @@ impl Strata {
         Permutations::within(&self.before, &self.after, seed)
     }
 
-    /// The runs of both sides as on the mean machine; `None` if a mean is not positive.
+    /// The change of a number on the mean machine, with the test within machines; `None` if a mean is not positive.
     ///
     /// # Panics
-    /// If the numbers of runs differ from those of the machines.
-    pub fn on_mean_machine(&self, before: &[Run], after: &[Run]) -> Option<[Vec<Run>; 2]> {
+    /// As [`HierarchicalBootstrap::change`]; or if the numbers of runs differ from those of the machines.
+    pub fn change(
+        &self,
+        bootstrap: &HierarchicalBootstrap,
+        permutations: &Permutations,
+        (before, after): (&[Run], &[Run]),
+        confidence: f64,
+    ) -> Option<Adjusted> {
+        let moved = self.on_mean_machine(before, after)?;
+        let change = self.with_uncertainty(bootstrap.change(&moved[0], &moved[1], confidence)?, confidence);
+        let [values_before, values_after] = self.within_machines(before, after);
+        let test = permutations.test(&values_before, &values_after)?;
+        let means = moved.map(|runs| runs.iter().map(|run| run.mean).collect());
+        Some(Adjusted { change, test, by: None, means })
+    }
+
+    /// The runs of both sides as on the mean machine; `None` if a mean is not positive.
+    fn on_mean_machine(&self, before: &[Run], after: &[Run]) -> Option<[Vec<Run>; 2]> {
         assert_eq!((before.len(), after.len()), (self.before.len(), self.after.len()), "each run has a machine");
         let is_positive = |run: &Run| run.mean > 0.0 && run.mean.is_finite();
         if !before.iter().chain(after).all(is_positive) {
@@ -86,10 +103,7 @@ impl Strata {
     }
 
     /// Each run's logarithm minus the mean of its machine, for the permutation test.
-    ///
-    /// # Panics
-    /// If the numbers of runs differ from those of the machines.
-    pub fn within_machines(&self, before: &[Run], after: &[Run]) -> [Vec<f64>; 2] {
+    fn within_machines(&self, before: &[Run], after: &[Run]) -> [Vec<f64>; 2] {
         assert_eq!((before.len(), after.len()), (self.before.len(), self.after.len()), "each run has a machine");
         let machines = || self.before.iter().chain(&self.after);
         let (mut sums, mut counts) = (vec![0.0; self.count], vec![0.0; self.count]);
@@ -102,8 +116,7 @@ impl Strata {
     }
 
     /// The change between moved runs, with the uncertainty of the fit.
-    #[must_use]
-    pub fn with_uncertainty(&self, change: Change, confidence: f64) -> Change {
+    fn with_uncertainty(&self, change: Change, confidence: f64) -> Change {
         let runs = (self.before.len() + self.after.len()) as f64;
         let fitted = (self.count - 1) as f64;
         let of_scatter = (runs - 2.0) / (runs - 2.0 - fitted);
@@ -154,7 +167,6 @@ mod tests {
     use statrs::distribution::{ContinuousCDF, Normal};
 
     use super::*;
-    use crate::hierarchical::HierarchicalBootstrap;
     use crate::random::SplitMix64;
 
     fn runs(means: &[f64]) -> Vec<Run> {
@@ -225,10 +237,9 @@ mod tests {
                     of.iter().map(log).map(|log| Run { mean: log.exp(), residuals: Vec::new() }).collect()
                 };
                 let (first, second) = (side(before), side(after));
-                let [values_before, values_after] = strata.within_machines(&first, &second);
-                significant += u32::from(permutations.test(&values_before, &values_after).unwrap().p <= 0.05);
-                let [first, second] = strata.on_mean_machine(&first, &second).unwrap();
-                let change = strata.with_uncertainty(bootstrap.change(&first, &second, 0.95).unwrap(), 0.95);
+                let sides = (&first[..], &second[..]);
+                let Adjusted { change, test, .. } = strata.change(&bootstrap, &permutations, sides, 0.95).unwrap();
+                significant += u32::from(test.p <= 0.05);
                 let ratio = change.ratio.unwrap();
                 held += u32::from(ratio.low <= 1.0 && 1.0 <= ratio.high);
                 wide += (ratio.high / ratio.low).ln() / 1_000.0;

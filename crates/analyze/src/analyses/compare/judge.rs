@@ -262,9 +262,9 @@ impl Judge {
         }
     }
 
-    /// The smallest p of a permutation test.
-    pub(super) fn least_p(&self) -> f64 {
-        self.permutations.least_p()
+    /// What became of the differences between machines; `None` for one machine.
+    pub(super) fn machines_note(&self, before: &Side, after: &Side) -> Option<Note> {
+        machines::note(before, after, self.machines.as_ref().map(|_| self.permutations.least_p()), &self.options)
     }
 
     pub(super) fn noise(&self) -> &Noise {
@@ -298,19 +298,7 @@ impl Judge {
         direction: Option<Direction>,
     ) -> Assessment {
         let enough = counted.is_none_or(|counted| self.is_enough(counted));
-        if let Some(assessment) = self.machines.as_ref().filter(|_| enough).and_then(|machines| {
-            let [moved_before, moved_after] = machines.on_mean_machine(before, after)?;
-            let change = self.bootstrap.change(&moved_before, &moved_after, self.options.confidence)?;
-            let change = machines.with_uncertainty(change, self.options.confidence);
-            let [values_before, values_after] = machines.within_machines(before, after);
-            let p = self.permutations.test(&values_before, &values_after).map(|test| self.refined(test, &change));
-            let assessment = self.of_change(before, after, counted, change);
-            let means = [moved_before, moved_after].map(|runs| runs.iter().map(|run| run.mean).collect());
-            Some(Assessment { p, tested: true, ..assessment }.with_levels(counted, &means))
-        }) {
-            return assessment;
-        }
-        if let Some(adjusted) = direction.filter(|_| enough).and_then(|one| self.adjusted(before, after, one)) {
+        if enough && let Some(adjusted) = self.adjusted(before, after, direction) {
             let control_variate::Adjusted { test, change, by, means } = adjusted;
             let assessment = self.of_change(before, after, counted, change);
             let p = Some(self.refined(test, &change));
@@ -330,10 +318,19 @@ impl Judge {
         .with_levels(counted, &[before, after].map(|runs| runs.iter().map(|run| run.mean).collect()))
     }
 
-    /// The change, adjusted for the machine's speed if that helps; `None` if the speed is unknown or the runs are too few.
-    fn adjusted(&self, before: &[Run], after: &[Run], direction: Direction) -> Option<control_variate::Adjusted> {
-        let (bootstrap, permutations) = (&self.bootstrap, &self.permutations);
-        adjusted_change(bootstrap, permutations, (before, after), &self.speeds, direction, self.options.confidence)
+    /// The change without what the machines of the runs, or their speed, explain; `None` if neither is known, or the runs are too few.
+    fn adjusted(
+        &self,
+        before: &[Run],
+        after: &[Run],
+        direction: Option<Direction>,
+    ) -> Option<control_variate::Adjusted> {
+        let (bootstrap, permutations, sides) = (&self.bootstrap, &self.permutations, (before, after));
+        let confidence = self.options.confidence;
+        match &self.machines {
+            Some(machines) => machines.change(bootstrap, permutations, sides, confidence),
+            None => adjusted_change(bootstrap, permutations, sides, &self.speeds, direction?, confidence),
+        }
     }
 
     fn of_change(&self, before: &[Run], after: &[Run], counted: Option<Counted>, change: Change) -> Assessment {

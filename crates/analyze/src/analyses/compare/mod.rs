@@ -130,8 +130,7 @@ impl Comparison {
         }
         let noise = judge.noise().clone();
         let notes = noise.note((before.runs.len(), after.runs.len()), options).into_iter();
-        let notes =
-            notes.chain(machines::note(before, after, judge.least_p(), options)).chain(basis_note(basis)).collect();
+        let notes = notes.chain(judge.machines_note(before, after)).chain(basis_note(basis)).collect();
         let mut comparison = Self {
             before: before.name.clone(),
             after: after.name.clone(),
