@@ -76,18 +76,21 @@ impl Symbolizer {
     /// # Errors
     /// If that build is not here, or the function's extent is unknown.
     pub fn code_at(&self, module: &Module, address: u64) -> Result<FunctionCode, NoInstructions> {
+        let image = self.recorded_image(module)?;
+        let elf = image.elf();
+        let extent = extent(&elf, FunctionStarts::of(&elf).as_ref(), address);
+        let extent = extent.ok_or_else(|| NoInstructions::NoExtent(module.name().to_owned()))?;
+        Ok(FunctionCode { path: image.path().to_owned(), extent })
+    }
+
+    /// The file of a module, in the recorded build.
+    pub(crate) fn recorded_image(&self, module: &Module) -> Result<Image, NoInstructions> {
         let name = || module.name().to_owned();
         let recorded = module.build_id.as_deref().filter(|id| !id.is_empty());
         let build_id = bytes_of(recorded.ok_or_else(|| NoInstructions::UnknownBuild(name()))?);
         let path = self.find_file(Path::new(&module.path), Some(&build_id));
         let path = path.ok_or_else(|| NoInstructions::OtherBuild(name()))?;
-        let image = Image::open(&path).map_err(|_| NoInstructions::OtherBuild(name()))?;
-        let mut extent = extent(&image, address).ok_or_else(|| NoInstructions::NoExtent(name()))?;
-        if extent.end - extent.start > MOST_CODE {
-            extent.start = extent.start.max(address.saturating_sub(MOST_CODE / 2));
-            extent.end = extent.end.min(extent.start + MOST_CODE);
-        }
-        Ok(FunctionCode { path, extent })
+        Image::open(&path).map_err(|_| NoInstructions::OtherBuild(name()))
     }
 
     /// The instructions of a function of a module.
@@ -108,15 +111,19 @@ impl Symbolizer {
     }
 }
 
-/// Addresses of the function that holds `address`.
-fn extent(image: &Image, address: u64) -> Option<Range<u64>> {
-    let elf = image.elf();
-    let unwound = FunctionStarts::of(&elf).and_then(|starts| starts.extent_of(address));
-    unwound.or_else(|| {
+/// Addresses of the function that holds `address`. Of a very large function, those around it.
+pub(crate) fn extent(elf: &object::File<'_>, starts: Option<&FunctionStarts<'_>>, address: u64) -> Option<Range<u64>> {
+    let unwound = starts.and_then(|starts| starts.extent_of(address));
+    let mut extent = unwound.or_else(|| {
         let symbols = elf.symbols().chain(elf.dynamic_symbols());
         let extents = symbols.map(|symbol| symbol.address()..symbol.address().saturating_add(symbol.size()));
         extents.filter(|extent| extent.contains(&address)).max_by_key(|extent| extent.start)
-    })
+    })?;
+    if extent.end - extent.start > MOST_CODE {
+        extent.start = extent.start.max(address.saturating_sub(MOST_CODE / 2));
+        extent.end = extent.end.min(extent.start + MOST_CODE);
+    }
+    Some(extent)
 }
 
 fn objdump(FunctionCode { path, extent }: &FunctionCode) -> Result<String, NoInstructions> {

@@ -10,11 +10,14 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use object::{Architecture, Object, ObjectSection};
 use stepscope_model::{Module, ModuleLoops};
 
 use crate::Symbolizer;
-use crate::image::Image;
+use crate::function_starts::FunctionStarts;
+use crate::instructions::extent;
 use graph::{Graph, Natural};
 use instruction::Effect;
 
@@ -25,19 +28,20 @@ impl Symbolizer {
         sorted.sort_unstable();
         let mut found =
             ModuleLoops { path: module.path.clone(), build_id: module.build_id.clone(), ..ModuleLoops::default() };
-        let (mut image, mut done) = (None, 0);
+        let Ok(image) = self.recorded_image(module) else { return found };
+        let elf = image.elf();
+        if elf.architecture() != Architecture::X86_64 {
+            return found;
+        }
+        let (starts, mut done) = (FunctionStarts::of(&elf), 0);
         for address in sorted {
             if address < done {
                 continue;
             }
-            let Ok(code) = self.code_at(module, address) else { continue };
-            if image.is_none() {
-                image = Image::open(&code.path).ok();
-            }
-            let Some(image) = &image else { break };
-            done = code.extent.end;
-            let Some(bytes) = bytes(image, code.extent.start, code.extent.end) else { continue };
-            let graph = Graph::of(&bytes, code.extent.start);
+            let Some(extent) = extent(&elf, starts.as_ref(), address) else { continue };
+            done = extent.end;
+            let Some(bytes) = bytes(&elf, &extent) else { continue };
+            let graph = Graph::of(bytes, extent.start);
             let loops = graph.loops();
             found.loops.extend(loops.iter().filter_map(|one| shape::classify(&graph, &loops, one)));
             found.no_waits.extend(no_waits(&graph, &loops));
@@ -47,14 +51,10 @@ impl Symbolizer {
     }
 }
 
-/// The bytes of x86-64 code between two addresses.
-fn bytes(image: &Image, start: u64, end: u64) -> Option<Vec<u8>> {
-    let elf = image.elf();
-    if elf.architecture() != Architecture::X86_64 {
-        return None;
-    }
-    let mut sections = elf.sections();
-    sections.find_map(|section| section.data_range(start, end.checked_sub(start)?).ok().flatten().map(<[u8]>::to_vec))
+/// The bytes between two addresses.
+fn bytes<'data>(elf: &object::File<'data>, extent: &Range<u64>) -> Option<&'data [u8]> {
+    let length = extent.end.checked_sub(extent.start)?;
+    elf.sections().find_map(|section| section.data_range(extent.start, length).ok().flatten())
 }
 
 /// Return addresses of the calls that are in no loop, or whose innermost loop has other calls.

@@ -334,8 +334,7 @@ impl Facts {
         }
         is_walk |= chains.len() > 1;
         let chains = chains.len();
-        let advances =
-            chains > 0 || strides.iter().any(|(of, _)| kin.all(*of) & places & carried_kin(&kin, carried) != 0);
+        let advances = chains > 0 || strides.iter().any(|(of, _)| kin.all(*of) & places & kin.all(carried) != 0);
         Self {
             written,
             carried,
@@ -419,10 +418,6 @@ impl Facts {
         };
         self.strides.iter().any(|(of, stride)| memory.registers & of != 0 && (stride * scale(*of)).abs() == 1)
     }
-}
-
-fn carried_kin(kin: &Kin, carried: Registers) -> Registers {
-    kin.all(carried)
 }
 
 /// What an instruction may change.
