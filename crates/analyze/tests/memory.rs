@@ -1,48 +1,18 @@
 //! Views of a capture with many waits: what each takes in memory, and which of them do not read waits at all.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "../../assemble/tests/peak/mod.rs"]
+mod peak;
+mod workers;
+
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use stepscope_analyze::analysis::{self, OptionValues};
 use stepscope_analyze::{ANALYSES, Functions, Ownership, Selection};
-use stepscope_model::{
-    Capture, Dimension, DimensionStatus, Event, Process, Sample, Scope, Step, Thread, ThreadId, Wait, WaitState, disk,
-};
+use stepscope_model::{Capture, Sample, Scope, Step, ThreadId, Wait, WaitState, disk};
 
-/// The system's allocator, with the bytes in use and their peak.
-struct Counting;
-
-static USED: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: it hands everything to the system's allocator unchanged, and only counts.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        PEAK.fetch_max(used, Ordering::Relaxed);
-        // SAFETY: the caller's promises are those of `System`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are those of `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// The most bytes in use at a time by `run`, above those in use before.
-fn peak_of(run: impl FnOnce()) -> usize {
-    let before = USED.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
-    run();
-    PEAK.load(Ordering::Relaxed) - before
-}
+use peak::peak_of;
+use workers::Workers;
 
 const MS: u64 = 1_000_000;
 const THREADS: u64 = 8;
@@ -66,30 +36,9 @@ const WITHOUT_WAITS: &[&str] = &[
 /// A second with a step each millisecond. Eight threads block, are preempted and wake each other.
 fn invented() -> Capture {
     let end = 1_000 * MS;
-    let mut capture = Capture::default();
-    (capture.info.start_ns, capture.info.end_ns) = (Some(0), Some(end));
+    let Workers { mut capture, event, stacks } = Workers::new(THREADS, end);
     capture.info.losses.offcpu_stack_period = Some(4);
-    for dimension in [Dimension::Cpu, Dimension::Offcpu, Dimension::Sched, Dimension::Steps] {
-        capture.info.dimensions.insert(dimension, DimensionStatus::Recorded);
-    }
-    let event = capture.add_event(Event::sampled("cpu-clock", "ns"));
-    let process = capture.add_process(Process { pid: 1, executable: "/usr/bin/sim".into(), ..Process::default() });
-    let places = [
-        ["main", "Worker::run", "pthread_cond_wait"],
-        ["main", "Physics::solve", "pthread_mutex_lock"],
-        ["main", "Network::poll", "epoll_wait"],
-        ["main", "Clock::sleep", "nanosleep"],
-    ];
-    let stacks = places.map(|names| {
-        let frames: Vec<_> = names.iter().map(|name| capture.intern_function(name)).collect();
-        capture.intern_stack(frames)
-    });
-    for number in 0..THREADS {
-        let name = format!("worker-{number}");
-        let thread = Thread { tid: 100 + number as u32, process: Some(process), name, ..Thread::default() };
-        let (start_ns, end_ns) = (Some(0), Some(end));
-        capture.add_thread(Thread { start_ns, end_ns, cpu_ns: Some(end / 2), ..thread });
-    }
+    capture.threads.iter_mut().for_each(|thread| thread.cpu_ns = Some(end / 2));
     let length = end / (WAITS / THREADS);
     for at in 0..WAITS {
         let (thread, number) = (at / (WAITS / THREADS), at % (WAITS / THREADS));
@@ -138,7 +87,7 @@ fn views_take_at_most_64_bytes_for_each_wait_and_most_take_none() {
             let selection = Selection::all(capture, &functions);
             drop(analysis::tables(analysis, view, &selection, &OptionValues::default()));
         };
-        let peak = peak_of(|| run(&loaded));
+        let ((), peak) = peak_of(|| run(&loaded));
         let taken = peak.saturating_sub(CONSTANT) / WAITS as usize;
         println!("{}: {:.1} bytes for each wait", view.name, peak as f64 / WAITS as f64);
         let most = OF_PATHS.iter().find(|(name, _)| *name == view.name).map_or(MOST_BESIDE, |(_, most)| *most);

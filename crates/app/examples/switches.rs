@@ -7,6 +7,9 @@
 //!
 //! The capture is written to FOLDER, where one is given, for `stepscope view FOLDER`.
 
+#[path = "../../analyze/tests/workers/mod.rs"]
+mod workers;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,10 +17,9 @@ use stepscope_analyze::{Functions, Ownership, Selection};
 use stepscope_app::lanes::{Address, Family};
 use stepscope_app::parquet_table::Storage;
 use stepscope_app::{Limits, Profile};
-use stepscope_model::{
-    Capture, Dimension, DimensionStatus, Event, Process, Sample, Scope, StackId, Step, Thread, ThreadId, Wait,
-    WaitState, disk,
-};
+use stepscope_model::{Capture, Sample, Scope, StackId, Step, ThreadId, Wait, WaitState, disk};
+
+use workers::Workers;
 
 /// The recording, in ns.
 const LENGTH: u64 = 60_000_000_000;
@@ -97,28 +99,7 @@ fn memory() -> usize {
 }
 
 fn invented(switches: u64, threads: u64) -> Capture {
-    let mut capture = Capture::default();
-    (capture.info.start_ns, capture.info.end_ns) = (Some(0), Some(LENGTH));
-    for dimension in [Dimension::Cpu, Dimension::Offcpu, Dimension::Sched, Dimension::Steps] {
-        capture.info.dimensions.insert(dimension, DimensionStatus::Recorded);
-    }
-    let event = capture.add_event(Event::sampled("cpu-clock", "ns"));
-    let process = capture.add_process(Process { pid: 1, executable: "/usr/bin/sim".into(), ..Process::default() });
-    let places = [
-        ["main", "Worker::run", "pthread_cond_wait"],
-        ["main", "Physics::solve", "pthread_mutex_lock"],
-        ["main", "Network::poll", "epoll_wait"],
-        ["main", "Clock::sleep", "nanosleep"],
-    ];
-    let stacks = places.map(|names| {
-        let frames: Vec<_> = names.iter().map(|name| capture.intern_function(name)).collect();
-        capture.intern_stack(frames)
-    });
-    for number in 0..threads {
-        let name = format!("worker-{number}");
-        let thread = Thread { tid: 100 + number as u32, process: Some(process), name, ..Thread::default() };
-        capture.add_thread(Thread { start_ns: Some(0), end_ns: Some(LENGTH), ..thread });
-    }
+    let Workers { mut capture, event, stacks } = Workers::new(threads, LENGTH);
     // The first threads switch most: each has nine tenths of the rest's switches of an even share.
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move |below: u64| {
