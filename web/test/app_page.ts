@@ -4,10 +4,10 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after } from "node:test";
 import { buildSync } from "esbuild";
 import type { Page } from "playwright-core";
-import { browserTest, saved, type Window } from "./browser.ts";
+import { browserTest, saved, skipped, type Window } from "./browser.ts";
 import { lackingProgram, PROGRAM, PROJECT } from "./served.ts";
 
 /** Two scenarios, recorded: of one, two variants. */
@@ -39,9 +39,8 @@ export function lackingPage(): string | undefined {
 /** A browser test of the page of a recorded run. */
 export function appTest(name: string, body: (page: Page) => Promise<void>, window: Window = {}): void {
   const reason = lackingPage();
-  if (!reason) return browserTest(name, body, window);
-  test(name, { skip: reason }, () => {});
-  console.log(`skipped: ${name}: ${reason}`);
+  if (reason) return skipped(name, reason);
+  browserTest(name, body, window);
 }
 
 /** The page of a recorded run; returns its address. */

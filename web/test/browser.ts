@@ -62,16 +62,18 @@ export interface Window {
   expected?: RegExp;
 }
 
+/** A test that is skipped, with a line for the summary. */
+export function skipped(name: string, reason: string): void {
+  test(name, { skip: reason }, () => {});
+  console.log(`skipped: ${name}: ${reason}`);
+}
+
 /**
  * A test with a page of its own. It fails too if the page throws, logs an error (as for a violation of its content
  * security policy), opens a dialog or asks for anything but itself.
  */
 export function browserTest(name: string, body: (page: Page) => Promise<void>, window: Window = {}): void {
-  if (reason) {
-    test(name, { skip: reason }, () => {});
-    console.log(`skipped: ${name}: ${reason}`);
-    return;
-  }
+  if (reason) return skipped(name, reason);
   test(name, async () => {
     browser ??= await chromium.launch({ executablePath: CHROMIUM!, args: FLAGS });
     const viewport = { width: window.width ?? 1200, height: window.height ?? 800 };

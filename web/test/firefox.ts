@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { lackingPage } from "./app_page.ts";
+import { skipped } from "./browser.ts";
 
 const FIREFOX = [process.env["FIREFOX"], "/usr/bin/firefox-esr", "/usr/bin/firefox"].find((path) => path && existsSync(path));
 /** Nothing beyond the pages under test. */
@@ -128,11 +129,7 @@ function started(profile: string): { process: ChildProcess; url: Promise<string>
 /** A test in Firefox. It fails too if the page logs an error, as for a violation of its content security policy. */
 export function firefoxTest(name: string, body: (page: FirefoxPage) => Promise<void>): void {
   const reason = FIREFOX ? lackingPage() : "firefox is missing (Debian package: firefox-esr)";
-  if (reason) {
-    test(name, { skip: reason }, () => {});
-    console.log(`skipped: ${name}: ${reason}`);
-    return;
-  }
+  if (reason) return skipped(name, reason);
   test(name, async () => {
     const profile = mkdtempSync(join(tmpdir(), "stepscope-firefox-"));
     const { process, url } = started(profile);

@@ -6,9 +6,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after } from "node:test";
 import type { Page } from "playwright-core";
-import { browserTest } from "./browser.ts";
+import { browserTest, skipped } from "./browser.ts";
 import { lackingProgram, PROGRAM, view, type ServedView } from "./served.ts";
 
 const SIMULATOR = join(PROGRAM, "../ground");
@@ -37,9 +37,8 @@ const lacking = !existsSync(SIMULATOR)
   : (lackingProgram() ?? (spawnSync(PROGRAM, ["doctor"]).status === 0 ? undefined : "nothing can be recorded on this machine"));
 
 function freshTest(name: string, body: (page: Page) => Promise<void>): void {
-  if (!lacking) return browserTest(name, body, { served: true, width: 1280, height: 900 });
-  test(name, { skip: lacking }, () => {});
-  console.log(`skipped: ${name}: ${lacking}`);
+  if (lacking) return skipped(name, lacking);
+  browserTest(name, body, { served: true, width: 1280, height: 900 });
 }
 
 async function open(page: Page, hash: string): Promise<void> {

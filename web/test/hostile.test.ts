@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Page } from "playwright-core";
 import { open } from "./app_page.ts";
-import { browserTest, saved, type Window } from "./browser.ts";
+import { browserTest, saved, skipped, type Window } from "./browser.ts";
 import { HOSTILE, lackingHostile, lackingProgram, PROGRAM, view } from "./served.ts";
 
 const FOLDED = [
@@ -25,9 +25,8 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 /** A test that needs what was built, or says that it is missing. */
 function builtTest(name: string, missing: string | undefined, body: (page: Page) => Promise<void>, window: Window = {}): void {
-  if (!missing) return browserTest(name, body, window);
-  test(name, { skip: missing }, () => {});
-  console.log(`skipped: ${name}: ${missing}`);
+  if (missing) return skipped(name, missing);
+  browserTest(name, body, window);
 }
 
 const folded = (name: string, body: (page: Page) => Promise<void>, window?: Window) => builtTest(name, lackingProgram(), body, window);
@@ -123,8 +122,8 @@ hostile("the report of a hostile capture neither runs anything nor stops the pag
 
 const circular = "stacks that are a circle are refused";
 const missing = lackingHostile();
-if (missing) console.log(`skipped: ${circular}: ${missing}`);
-test(circular, missing ? { skip: missing } : {}, () => {
+if (missing) skipped(circular, missing);
+else test(circular, () => {
   for (const command of [["view", "--no-open"], ["report", "-o", join(folder, "circle.html")], ["show", "--view", "hotspots"]]) {
     const { status, stderr } = spawnSync(PROGRAM, [...command, capture("circle")], { encoding: "utf8", timeout: 60_000 });
     assert.equal(status, 1, stderr);

@@ -6,9 +6,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
 import type { Page } from "playwright-core";
-import { browserTest } from "./browser.ts";
+import { browserTest, skipped } from "./browser.ts";
 import { PROGRAM, lackingProgram, view, type ServedView } from "./served.ts";
 
 const SIMULATOR = join(PROGRAM, "../ground");
@@ -62,10 +61,7 @@ const reason = lacking();
 
 /** A test of a program while it is recorded: `run` are the arguments of the simulator. */
 function liveTest(name: string, run: string[], body: (page: Page, served: ServedView) => Promise<void>): void {
-  if (reason) {
-    test(name, { skip: reason }, () => {});
-    return console.log(`skipped: ${name}: ${reason}`);
-  }
+  if (reason) return skipped(name, reason);
   browserTest(
     name,
     async (page) => {

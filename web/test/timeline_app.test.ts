@@ -5,10 +5,10 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after } from "node:test";
 import axe from "axe-core";
 import type { Page } from "playwright-core";
-import { browserTest, saved } from "./browser.ts";
+import { browserTest, saved, skipped } from "./browser.ts";
 import { lackingProgram, PROGRAM, PROJECT } from "./served.ts";
 
 const HEAD = 46;
@@ -31,10 +31,7 @@ function recorded(): string {
 
 function timelineTest(name: string, body: (page: Page) => Promise<void>, window: Parameters<typeof browserTest>[2] = {}): void {
   const reason = lackingProgram();
-  if (reason) {
-    test(name, { skip: reason }, () => {});
-    return console.log(`skipped: ${name}: ${reason}`);
-  }
+  if (reason) return skipped(name, reason);
   browserTest(name, body, window);
 }
 

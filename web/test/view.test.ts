@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Served, takeToken, type Loading } from "../src/data/source.ts";
-import { browserTest } from "./browser.ts";
+import { browserTest, skipped } from "./browser.ts";
 import { PROJECT, lackingProgram, view, type ServedView } from "./served.ts";
 
 const CAPTURE = `${PROJECT}/steps.capture`;
@@ -11,10 +11,7 @@ const CAPTURE = `${PROJECT}/steps.capture`;
 /** A browser test with a program that serves a capture. */
 function servedTest(name: string, body: (...given: [...Parameters<Parameters<typeof browserTest>[1]>, ServedView]) => Promise<void>, expected?: RegExp): void {
   const reason = lackingProgram();
-  if (reason) {
-    test(name, { skip: reason }, () => {});
-    return console.log(`skipped: ${name}: ${reason}`);
-  }
+  if (reason) return skipped(name, reason);
   browserTest(
     name,
     async (page) => {
