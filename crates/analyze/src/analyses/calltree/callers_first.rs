@@ -278,8 +278,8 @@ impl Lists {
                     waiting.extend(within.into_iter().rev().map(|next| (next, number)));
                 }
                 Next::WithoutStack(weight) => {
-                    let node = CallNode { parent, ..group_node(&groups[0], parent) };
                     let (name, kind) = (NO_STACK.into(), FrameKind::Unknown);
+                    let node = group_node(&groups[0], parent);
                     nodes.push(CallNode { name, kind, total: weight, own: weight, ..node });
                 }
                 Next::Function(from, to) => {
