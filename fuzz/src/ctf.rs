@@ -3,7 +3,7 @@
 use stepscope_ctf::{Fields, Reader, Value};
 
 /// Reads a trace and looks at all its fields: the metadata, a line `---`, and the bytes of a stream.
-pub fn read_ctf(data: &[u8]) {
+pub fn read(data: &[u8]) {
     const SEPARATOR: &[u8] = b"\n---\n";
     let at = data.windows(SEPARATOR.len()).position(|window| window == SEPARATOR);
     let (metadata, stream) = at.map_or((data, &[][..]), |at| (&data[..at], &data[at + SEPARATOR.len()..]));

@@ -1,7 +1,9 @@
 //! The symbolizer on bytes.
 
+use std::sync::LazyLock;
+
 use object::{Object, ObjectSection};
-use stepscope_symbolize::{Options, Symbolizer};
+use stepscope_symbolize::{Code, Options, Symbolizer};
 
 /// A program of three functions, one of them inlined, with DWARF 5. Its code lies at [`CODE`].
 const PROGRAM: &[u8] = include_bytes!("../seeds/elf/dwarf-5.elf");
@@ -21,9 +23,9 @@ pub fn no_files() -> Options {
 }
 
 /// Names functions all over the code of an ELF file.
-pub fn name_functions(file: Vec<u8>) {
+pub fn name_functions(file: &[u8]) {
     let offsets: Vec<u64> = CODE.step_by(5).collect();
-    let named = Symbolizer::new(no_files()).name_bytes("fuzz", file, &offsets);
+    let named = Symbolizer::new(no_files()).name_bytes("fuzz", file.to_vec(), &offsets);
     assert_eq!(named.places.len(), offsets.len());
     assert!(named.places.iter().all(|place| !place.frames.is_empty()), "a place without frames");
 }
@@ -38,7 +40,39 @@ pub fn name_with_section(input: &[u8]) {
     let length = content.len().min(section.len());
     section.fill(0);
     section[..length].copy_from_slice(&content[..length]);
-    name_functions(file);
+    name_functions(&file);
+}
+
+/// Demangles a symbol.
+pub fn demangle(symbol: &[u8]) {
+    if let Ok(symbol) = std::str::from_utf8(symbol) {
+        stepscope_symbolize::demangle(symbol);
+    }
+}
+
+/// No process has this id, so no file of this machine is read.
+const PID: u32 = u32::MAX;
+
+/// Stands for the recorded process's root directory.
+static ROOT: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+    let root = tempfile::tempdir().expect("a folder for the files");
+    std::fs::create_dir(root.path().join("tmp")).expect("the folder is empty");
+    root
+});
+
+/// Names generated code by a map for `perf` and by a jitdump, as recorded programs write them; both have this content.
+pub fn name_generated_code(content: &[u8]) {
+    let (map, dump) = (format!("tmp/perf-{PID}.map"), "tmp/jit.dump");
+    for file in [map.as_str(), dump] {
+        std::fs::write(ROOT.path().join(file), content).expect("the folder can be written");
+    }
+    let roots = vec![ROOT.path().to_owned()];
+    let mut symbolizer = Symbolizer::new(Options { roots, ..no_files() });
+    symbolizer.add_jit_dump(PID, format!("/{dump}"));
+    let addresses = [0, 0x1000, 0x1008, 0x2000, u64::MAX];
+    let named = symbolizer.name(&Code::Jit { pid: PID }, &addresses);
+    assert_eq!(named.places.len(), addresses.len());
+    assert!(named.places.iter().all(|place| !place.frames.is_empty()), "a place without frames");
 }
 
 /// Inputs of [`name_with_section`], with names; each replaces a section by itself.

@@ -456,7 +456,7 @@ fn a_file_without_a_record_is_an_error_that_says_so() {
     assert_eq!(error, "x: has no valid record of perf.data; check that the file is complete and has that format");
 }
 
-/// The seeds of the fuzz target, which `tests/mutations.rs` starts from too; `BLESS=1` writes them.
+/// The seeds of the fuzz target; `BLESS=1` writes them.
 #[test]
 fn the_seeds_are_what_is_drawn_here() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/perf_data");

@@ -1,13 +1,23 @@
-//! [`Folder`]: a capture folder with replaced files.
+//! Capture folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use stepscope_convert::import::format_named;
 use stepscope_convert::{Source, import};
 use stepscope_model::{Capture, Counter, Scope, Step, ThreadId, disk};
 
 use crate::import::options;
+
+thread_local! {
+    static FOLDER: Folder = Folder::new();
+}
+
+/// Reads a capture folder with one file replaced ([`Folder::read_with`]).
+pub fn read(input: &[u8]) {
+    FOLDER.with(|folder| folder.read_with(input));
+}
 
 /// A capture folder of which one file at a time is replaced.
 #[derive(Debug)]
@@ -86,8 +96,8 @@ fn write(path: &Path, content: &[u8]) {
 
 fn example() -> Capture {
     let recording = include_bytes!("../seeds/perf_data/file.perf.data");
-    let mut capture =
-        import(Source::stream("example", &recording[..]), &options("perf.data")).expect("the seed is valid");
+    let mut capture = import(Source::stream("example", &recording[..]), &options(format_named("perf.data")))
+        .expect("the seed is valid");
     let thread = ThreadId(0);
     capture.steps.push(Step { index: 0, start_ns: 1, end_ns: 2, sim_time_ns: Some(3), thread });
     capture.scopes.push(Scope { thread, name: "Physics".into(), start_ns: 1, end_ns: 2, depth: 0 });

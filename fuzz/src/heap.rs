@@ -1,14 +1,14 @@
-//! Tables of the heap, as a program could write them: header, then threads, nodes and records in thirds of the rest.
-#![no_main]
+//! Tables of the heap, as a program could write them.
 
 use std::os::unix::fs::FileExt as _;
 
 use stepscope_heap::TableFile;
 use stepscope_heap::layout::{FILE_BYTES, Header, MAGIC, NODES_AT, RECORDS_AT, THREADS_AT, VERSION};
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+/// Reads a table with these bytes: its header, then threads, nodes and records in thirds of the rest.
+pub fn read_table(bytes: &[u8]) {
     let Ok(file) = tempfile::NamedTempFile::new() else { return };
-    let (header, rows) = data.split_at(data.len().min(size_of::<Header>()));
+    let (header, rows) = bytes.split_at(bytes.len().min(size_of::<Header>()));
     let (threads, rest) = rows.split_at(rows.len() / 3);
     let (nodes, records) = rest.split_at(rest.len() / 2);
     let mut start = header.to_vec();
@@ -34,4 +34,4 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         assert!(addresses.len() <= table.nodes().len());
         let _ = (record.live_bytes(), record.at_peak(snapshot.header.epoch));
     }
-});
+}

@@ -1,12 +1,12 @@
-//! Manifests of runs in a store, and sources on the command line that name captures of one.
-#![no_main]
+//! Stores of runs.
 
 use std::path::{Component, Path};
 
 use stepscope_store::{Manifest, Selection, decode, encode};
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    if let Ok(manifest) = Manifest::parse(data) {
+/// Parses `bytes` as the manifest of a run in a store, and as a source on the command line that names captures of one.
+pub fn parse(bytes: &[u8]) {
+    if let Ok(manifest) = Manifest::parse(bytes) {
         for file in &manifest.files {
             let mut parts = Path::new(&file.path).components();
             assert!(parts.all(|part| matches!(part, Component::Normal(_))), "{}", file.path);
@@ -16,8 +16,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             assert_eq!(folder.split('/').count(), 8, "{folder}");
         }
     }
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
     assert!(text.is_empty() || decode(&encode(text)) == text);
     let _ = Selection::parse(text);
     let _ = Selection::parse(&format!("store:{text}"));
-});
+}

@@ -1,4 +1,0 @@
-//! `cachegrind` from strangers.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| stepscope_fuzz::import_and_export("cachegrind", data));

@@ -1,4 +1,0 @@
-//! Ninja's logs from strangers.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| stepscope_fuzz::import_and_export("ninja-log", data));

@@ -1,4 +1,0 @@
-//! Traces of Perfetto from strangers.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| stepscope_fuzz::import_and_export("perfetto", data));

@@ -1,4 +1,0 @@
-//! `trace.dat` from strangers.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| stepscope_fuzz::import_and_export("trace.dat", data));
