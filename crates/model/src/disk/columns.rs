@@ -6,6 +6,8 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 
 use bytes::Bytes;
 use parquet::basic::{Compression, ConvertedType, Encoding, Type as PhysicalType, ZstdLevel};
@@ -243,42 +245,91 @@ impl Rows {
     }
 }
 
+/// Threads that decode a file, each with some 20 MB of decoded rows.
+const MOST_THREADS: usize = 4;
+
 /// Gives the columns of a Parquet file to `take`, some rows at a time. Columns of other types than captures use are
 /// skipped, and so are those that are not `wanted`, where that is given.
+///
+/// Groups of rows are decoded side by side, and taken in order.
 pub(super) fn decode(
     file: TableBytes,
     wanted: Option<&[&str]>,
     mut take: impl FnMut(Rows) -> Result<(), String>,
 ) -> Result<(), String> {
-    let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
+    let reader = open(&file)?;
+    let groups = reader.num_row_groups();
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS).min(groups);
+    if threads < 2 {
+        return (0..groups).try_for_each(|group| decode_group(&reader, group, wanted, &mut take));
+    }
+    thread::scope(|scope| {
+        let start = |first: usize| {
+            let (give, decoded) = mpsc::sync_channel(1);
+            let file = &file;
+            scope.spawn(move || {
+                // Nobody receives after an error of another group.
+                let give = |rows| give.send(rows).map_err(|_| String::new());
+                let mut groups = (first..groups).step_by(threads);
+                let all = open(file).and_then(|reader| {
+                    groups.try_for_each(|group| {
+                        decode_group(&reader, group, wanted, &mut |rows| give(Ok(Some(rows))))?;
+                        give(Ok(None))
+                    })
+                });
+                let _ = all.or_else(|why| give(Err(why)));
+            });
+            decoded
+        };
+        let decoding: Vec<Receiver<Result<Option<Rows>, String>>> = (0..threads).map(start).collect();
+        for group in 0..groups {
+            // A thread that panicked sends nothing more; the scope passes its panic on.
+            while let Ok(decoded) = decoding[group % threads].recv() {
+                match decoded? {
+                    Some(rows) => take(rows)?,
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+fn open(file: &TableBytes) -> Result<SerializedFileReader<TableBytes>, String> {
+    SerializedFileReader::new(file.clone()).map_err(|error| error.to_string())
+}
+
+fn decode_group(
+    reader: &SerializedFileReader<TableBytes>,
+    group: usize,
+    wanted: Option<&[&str]>,
+    take: &mut dyn FnMut(Rows) -> Result<(), String>,
+) -> Result<(), String> {
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.contains(&name));
-    for group in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(group).map_err(|error| error.to_string())?;
-        let mut open = Vec::new();
-        for (index, descriptor) in schema.columns().iter().enumerate() {
-            if !is_wanted(descriptor.name()) || Cells::of_type(descriptor).is_none() {
-                continue;
-            }
-            let reader = group.get_column_reader(index).map_err(|error| error.to_string())?;
-            open.push(OpenColumn { descriptor, reader, texts: HashSet::new() });
+    let group = reader.get_row_group(group).map_err(|error| error.to_string())?;
+    let mut open = Vec::new();
+    for (index, descriptor) in schema.columns().iter().enumerate() {
+        if !is_wanted(descriptor.name()) || Cells::of_type(descriptor).is_none() {
+            continue;
         }
-        loop {
-            let mut columns = HashMap::new();
-            for column in &mut open {
-                columns.insert(column.descriptor.name().to_owned(), column.next()?);
-            }
-            let rows = columns.values().map(Cells::len).max().unwrap_or(0);
-            if let Some((name, cells)) = columns.iter().find(|(_, cells)| cells.len() != rows) {
-                return Err(format!("column `{name}` has {} rows, another {rows}", cells.len()));
-            }
-            if rows == 0 {
-                break;
-            }
-            take(Rows { rows, columns })?;
-        }
+        let reader = group.get_column_reader(index).map_err(|error| error.to_string())?;
+        open.push(OpenColumn { descriptor, reader, texts: HashSet::new() });
     }
-    Ok(())
+    loop {
+        let mut columns = HashMap::new();
+        for column in &mut open {
+            columns.insert(column.descriptor.name().to_owned(), column.next()?);
+        }
+        let rows = columns.values().map(Cells::len).max().unwrap_or(0);
+        if let Some((name, cells)) = columns.iter().find(|(_, cells)| cells.len() != rows) {
+            return Err(format!("column `{name}` has {} rows, another {rows}", cells.len()));
+        }
+        if rows == 0 {
+            return Ok(());
+        }
+        take(Rows { rows, columns })?;
+    }
 }
 
 /// The bytes of a table, on disk or in memory. A length is checked before memory is allocated for it.
