@@ -7,6 +7,7 @@ use stepscope_model::{Note, NoteValue, note};
 use crate::query::functions::namespace_of;
 use crate::query::qualified_name::{own_name, python_function};
 use crate::query::select::Selection;
+use crate::query::weights::StackWeights;
 
 /// Names the step function of the captures, if the recorder found it by itself.
 pub(crate) fn found_step_note(selections: &[Selection<'_>]) -> Option<Note> {
@@ -44,13 +45,14 @@ pub(crate) fn ownership_note(selections: &[Selection<'_>]) -> Option<Note> {
 /// The option that most likely names the user's own code: the namespace or Python file with most of the cost, or the program's file.
 pub(crate) fn ownership_option(selection: &Selection<'_>) -> String {
     let functions = selection.functions();
-    let (mut costs, mut all) = (BTreeMap::<String, u128>::new(), 0);
-    for sample in selection.samples() {
-        let function = sample.stack.and_then(|stack| functions.attributed(stack));
-        if let Some(pattern) = function.and_then(|function| own_code(&functions.get(function).name)) {
-            *costs.entry(pattern).or_default() += u128::from(sample.weight);
+    let weights = StackWeights::of_samples(selection);
+    let all = weights.total().weight;
+    let mut costs = BTreeMap::<String, u128>::new();
+    let by_function = functions.all().zip(weights.attributed_by_function(functions));
+    for ((_, function), amount) in by_function.filter(|(_, amount)| !amount.is_zero()) {
+        if let Some(pattern) = own_code(&function.name) {
+            *costs.entry(pattern).or_default() += amount.weight;
         }
-        all += u128::from(sample.weight);
     }
     let most = costs.into_iter().max_by_key(|(_, cost)| *cost).filter(|(_, cost)| 2 * cost >= all && all > 0);
     let file_name = |path: &String| path.rsplit('/').next().map(str::to_owned).filter(|name| !name.is_empty());

@@ -47,6 +47,7 @@ impl Kind for Stalls {
             .filter_map(|sample| Some((sample.stack?, loops.main_step_of(sample)?, sample.weight)))
             .filter(|(_, position, _)| kept.contains(position))
             .collect();
+        let most = (RARE * kept.len() as f64) as usize;
         let mut found: Vec<(Found, Vec<bool>)> = Vec::new();
         for (function, amount) in seen.inclusive().into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST) {
             let under = seen.under(function);
@@ -56,18 +57,16 @@ impl Kind for Stalls {
                 let (count, sum) = with.entry(*position).or_default();
                 *count += 1;
                 *sum += weight;
+                if with.len() > most {
+                    break; // Most functions are in many steps, which a few of the samples show.
+                }
             }
             let number = with.len() as f64;
             let sum = with.keys().map(|position| steps.duration(*position)).sum::<u64>() as f64;
             let sampled = with.values().map(|(count, _)| count).sum::<u64>() as f64;
             let weight = with.values().map(|(_, weight)| weight).sum::<u64>() as f64;
             let lift = sum / number / median.max(1) as f64;
-            if with.len() < 3
-                || number > RARE * kept.len() as f64
-                || lift < LIFT
-                || sampled < SAMPLES * number
-                || weight * 2.0 < sum
-            {
+            if with.len() < 3 || with.len() > most || lift < LIFT || sampled < SAMPLES * number || weight * 2.0 < sum {
                 continue;
             }
             // Callers of a function that has most of their cost say the same, less precisely.
