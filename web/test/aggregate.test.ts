@@ -13,7 +13,10 @@ import { filesOf, linesOf } from "../src/profile/lines.ts";
 import { grouped, timeOrderedFlame } from "../src/profile/time_order.ts";
 import { pathHashes } from "../src/profile/functions.ts";
 import { pathName, transformed } from "../src/profile/transforms.ts";
+import type { Table } from "../src/profile/columns.ts";
 import { weigh } from "../src/profile/weigh.ts";
+import { flameAnswers } from "../src/worker/flame.ts";
+import type { Store } from "../src/worker/store.ts";
 import { costTree } from "../src/profile/cost_tree.ts";
 import shared from "./cost_tree.json";
 import { drawn, recorded, samples, shown, table, waits, type Drawn } from "./drawn.ts";
@@ -219,6 +222,36 @@ test("a selection limits time, threads and scopes", () => {
   assert.deepEqual(sums({ scopes: ["update"] }), [101, 0, 0]);
   assert.deepEqual(sums({ scopes: ["other"] }), [0, 0, 0]);
   assert.deepEqual([...weigh({}, "cpu", 1, taken, profile.places, 2)], [0, 0, 0], "another event");
+});
+
+test("the whole recording is weighed by sums where there are some, and parts of it by samples", async () => {
+  const sums = table({ event: Int32Array.of(0, 0, 1), stack: Int32Array.of(-1, 0, 0), weight: Float64Array.of(7, 3, 50) });
+  const taken = recorded({ threads: table({ process: Int32Array.of(0) }), sums, samples: samples("5:0:1*1 6:0:1*2 7:0:0*7") });
+  const profile = drawn("a\nb");
+  assert.deepEqual([...weigh({}, "cpu", 0, taken, profile.places, 2)], [3, 0, 7]);
+  assert.deepEqual([...weigh({ from: 6 }, "cpu", 0, taken, profile.places, 2)], [2, 0, 7]);
+
+  const asked: string[] = [];
+  const tables: Record<string, Table> = { "0/frames": profile.frames, "0/modules": table({ name: [""] }), "0/stacks": profile.stacks, "0/sums": sums, "0/samples": taken.samples };
+  const NONE: Table = { rows: 0, columns: {} };
+  const answers = (growing: boolean) => {
+    const store = { isGrowing: () => growing, table: async (name: string) => (asked.push(name), tables[name] ?? NONE) };
+    return flameAnswers(store as unknown as Store);
+  };
+  const given = { weight: "cpu" as const, event: 0, transforms: [], states: [], inverted: false, foldsStartUp: false };
+  const wasAsked = async (growing: boolean, ...parts: { order?: "time"; from?: number; threads?: number[] }[]) => {
+    asked.length = 0;
+    const queries = answers(growing);
+    for (const { order = "name", ...part } of parts) await queries.flame({ ...given, order, selection: { capture: 0, ...part } });
+    return ["0/sums", "0/samples"].filter((name) => asked.includes(name));
+  };
+  assert.deepEqual(await wasAsked(false, {}), ["0/sums"]);
+  assert.deepEqual(await wasAsked(false, {}, { from: 6 }), ["0/sums", "0/samples"]);
+  assert.deepEqual(await wasAsked(false, { threads: [0] }), ["0/samples"]);
+  assert.deepEqual(await wasAsked(false, { order: "time" }), ["0/samples"]);
+  assert.deepEqual(await wasAsked(true, {}), ["0/samples"], "sums of a live recording would be old");
+  delete tables["0/sums"];
+  assert.deepEqual(await wasAsked(false, {}), ["0/sums", "0/samples"], "a capture with few samples");
 });
 
 test("samples without a time belong to the whole, and to no range of time", () => {

@@ -102,7 +102,7 @@ export function waits(drawing: string): Table {
 
 /** Recorded tables; those that are missing are empty. */
 export function recorded(tables: Partial<Recorded>): Recorded {
-  return { threads: NOTHING, samples: NOTHING, amounts: NOTHING, waits: NOTHING, steps: NOTHING, scopes: NOTHING, scopeNames: NOTHING, ...tables };
+  return { threads: NOTHING, samples: NOTHING, sums: NOTHING, amounts: NOTHING, waits: NOTHING, steps: NOTHING, scopes: NOTHING, scopeNames: NOTHING, ...tables };
 }
 
 /** A drawn tree as lines: two spaces a level, the function, its total, and its own weight if it has some besides callees. */

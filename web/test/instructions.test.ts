@@ -26,7 +26,7 @@ const SAMPLES = table({
   address: Float64Array.of(0x1000, 0x1008, 0x1009, 0x500, 0x1000),
 });
 
-const RECORDED = { threads: table({ process: Int32Array.of(0, 0) }), samples: NOTHING, amounts: NOTHING, waits: NOTHING, steps: NOTHING, scopes: NOTHING, scopeNames: NOTHING };
+const RECORDED = { threads: table({ process: Int32Array.of(0, 0) }), samples: NOTHING, sums: NOTHING, amounts: NOTHING, waits: NOTHING, steps: NOTHING, scopes: NOTHING, scopeNames: NOTHING };
 
 test("a sample counts at its instruction, and one in a callee at the call", () => {
   const { self, total, problem, addresses } = instructionsOf(CODE, SAMPLES, new Chosen({}, RECORDED), 0);

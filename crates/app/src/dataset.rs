@@ -69,7 +69,8 @@ impl<'a> Dataset<'a> {
     /// The names of all tables; tiles of lanes last, coarse ones before fine ones.
     pub fn names(&self) -> Vec<String> {
         let all = || self.captures.iter().enumerate();
-        let plain = all().flat_map(|(number, _)| TABLES.iter().map(move |table| format!("{number}/{table}")));
+        let tables = || TABLES.iter().chain(&["sums"]);
+        let plain = all().flat_map(|(number, _)| tables().map(move |table| format!("{number}/{table}")));
         let tiles = all().flat_map(|(number, profile)| {
             profile.lanes().addresses().map(move |address| format!("{number}/{address}"))
         });

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use stepscope_analyze::calltree::{self, Grouping, Order};
-use stepscope_analyze::{Functions, Ownership, Selection, hotspots, wall};
+use stepscope_analyze::{Functions, Owned, Ownership, Selection, hotspots, wall};
 use stepscope_app::{Limits, ParquetTable, Profile};
 use stepscope_convert::{ImportOptions, Source};
 use stepscope_model::{Capture, Table, Value, disk};
@@ -38,12 +38,15 @@ fn captures() -> Vec<(PathBuf, Capture)> {
     captures
 }
 
+fn owned() -> Owned {
+    let namespaces = ["gz::", "ground::", "drive", "main"].map(str::to_owned).to_vec();
+    Ownership { namespaces, ..Ownership::default() }.compile().unwrap()
+}
+
 /// Calls `check` with each capture's selection.
 fn each(check: impl Fn(&str, &Selection<'_>)) {
-    let namespaces = ["gz::", "ground::", "drive", "main"].map(str::to_owned).to_vec();
-    let owned = Ownership { namespaces, ..Ownership::default() }.compile().unwrap();
     for (path, capture) in captures() {
-        let functions = Functions::of(&capture, &owned);
+        let functions = Functions::of(&capture, &owned());
         check(&path.display().to_string(), &Selection::all(&capture, &functions));
     }
 }
@@ -163,6 +166,33 @@ fn blocked_time_is_that_of_the_off_cpu_flame_graph() {
             |wait: usize| waits.numbers("end")[wait] - waits.numbers("start")[wait] - waits.numbers("runnable")[wait];
         assert_eq!(blocked.map(time).sum::<f64>() as u64, whole, "{path}");
     });
+}
+
+#[test]
+fn sums_of_many_samples_are_those_of_the_samples() {
+    let (_, mut capture) = captures().swap_remove(1);
+    let few = capture.samples.to_vec();
+    assert!(
+        Profile::new(Selection::all(&capture, &Functions::of(&capture, &owned())), Limits::default())
+            .table("sums")
+            .is_none()
+    );
+    while capture.samples.len() < 600_000 {
+        capture.samples.extend(few.iter().copied());
+    }
+    let functions = Functions::of(&capture, &owned());
+    let profile = Profile::new(Selection::all(&capture, &functions), Limits::default());
+    let by_stack = |name: &str| {
+        let (table, mut sums) = (columns(&profile, name), BTreeMap::<(i32, i32), f64>::new());
+        for row in 0..table.rows() {
+            let key = (table.integers("event")[row], table.integers("stack")[row]);
+            *sums.entry(key).or_default() += table.numbers("weight")[row];
+        }
+        (table.rows(), sums)
+    };
+    let ((rows, sums), (_, of_samples)) = (by_stack("sums"), by_stack("samples"));
+    assert_eq!(rows, sums.len(), "a row for each event and stack");
+    assert_eq!(sums, of_samples);
 }
 
 #[test]

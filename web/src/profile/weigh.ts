@@ -27,6 +27,8 @@ export function hasWaits(weight: Weight): boolean {
 export interface Recorded {
   threads: Table;
   samples: Table;
+  /** The samples by stack, if that is much less. The sums are of the whole recording. */
+  sums: Table;
   amounts: Table;
   waits: Table;
   steps: Table;
@@ -114,18 +116,30 @@ export class Chosen {
   get dependsOnThread(): boolean {
     return this.scopes !== undefined;
   }
+
+  /** Whether all samples are chosen. */
+  get isWhole(): boolean {
+    return !this.threads && !this.scopes && this.times.length === 2 && this.times[0] === -Infinity && this.times[1] === Infinity;
+  }
 }
 
 /** Weights by place: the stacks, samples without a stack, then the waits. */
 export function weigh(part: Picked, weight: Weight, event: number, recorded: Recorded, places: WaitPlaces, stacks: number): Float64Array {
   const weights = new Float64Array(stacks + 1 + places.stacks.length);
   const chosen = weight === "held" ? Chosen.upToTheEnd(part, recorded) : new Chosen(part, recorded);
+  const add = (stack: number, amount: number) => (weights[stack < 0 || stack >= stacks ? stacks : stack] += amount);
   const rows = rowsOf(weight, recorded);
-  if (rows) eachSample(chosen, event, rows, (_, stack, amount) => (weights[stack < 0 || stack >= stacks ? stacks : stack] += amount));
+  if (rows === recorded.samples && recorded.sums.rows > 0 && chosen.isWhole) eachSum(event, recorded.sums, add);
+  else if (rows) eachSample(chosen, event, rows, (_, stack, amount) => add(stack, amount));
   // A thread may free blocks of another.
   if (weight === "held") for (let place = 0; place <= stacks; place++) weights[place] = Math.max(0, weights[place]);
   if (hasWaits(weight)) eachWait(chosen, recorded.waits, places, (_, place, __, amount) => (weights[place] += amount));
   return weights;
+}
+
+function eachSum(of: number, sums: Table, visit: (stack: number, weight: number) => void): void {
+  const [event, stack, weight] = [integers(sums, "event"), integers(sums, "stack"), numbers(sums, "weight")];
+  for (let row = 0; row < sums.rows; row++) if (event[row] === of) visit(stack[row], weight[row]);
 }
 
 /** Visits the chosen samples of an event in the order of their times. Those without a time come last; no range of time has them. */

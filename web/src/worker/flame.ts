@@ -76,7 +76,7 @@ export function flameAnswers(store: Store): Answers {
   const counted = ({ selection }: Weighing, { functions }: Profile): OfFunctions => ({ capture: selection.capture, functionCount: functions.names.length });
   return {
     async flame(given) {
-      const { profile, weighed } = await opened(given);
+      const { profile, weighed } = await opened(given, ...(given.order === "time" ? (["samples"] as const) : []));
       const flame = profile.flame(weighed, given);
       return { flame, ...counted(given, profile) };
     },
@@ -132,15 +132,17 @@ function namesOf({ names, modules, kinds, owned, owners, inlined, hasOwned }: Fu
 }
 
 /** The tables of a profile that may wait until something needs them. */
-type Later = "waits" | "amounts" | "scopes" | "cost";
+type Later = "samples" | "waits" | "amounts" | "scopes" | "cost";
 
-const ALWAYS = ["frames", "modules", "stacks", "threads", "samples", "steps"] as const;
-const LATER: Record<Later, readonly string[]> = { waits: ["waits"], amounts: ["amounts"], scopes: ["scopes", "scope_names"], cost: ["cost_nodes", "cost_places"] };
+const ALWAYS = ["frames", "modules", "stacks", "threads", "steps"] as const;
+const LATER: Record<Later, readonly string[]> = { samples: ["samples"], waits: ["waits"], amounts: ["amounts"], scopes: ["scopes", "scope_names"], cost: ["cost_nodes", "cost_places"] };
 
 /** The tables that a weight and a selection need. */
 function neededBy({ weight, selection }: Pick<Weighing, "weight" | "selection">): Later[] {
   const ofWeight: Later[] = hasWaits(weight) ? ["waits"] : weight === "cpu" ? [] : ["amounts"];
-  return [...ofWeight, ...(selection.scopes ? (["scopes"] as const) : [])];
+  const { capture, loop, states, ...limits } = selection;
+  const isLimited = Object.values(limits).some((limit) => limit !== undefined);
+  return [...ofWeight, ...(isLimited ? (["samples"] as const) : []), ...(selection.scopes ? (["scopes"] as const) : [])];
 }
 
 /**
@@ -159,11 +161,12 @@ class Profiles {
     let known = this.known.get(capture);
     if (!known) this.known.set(capture, (known = { key: "", needs: new Set(), catalogue: new Catalogue(states), profile: undefined }));
     for (const need of needs) known.needs.add(need);
+    const sums = await this.sums(capture, known.needs);
     const names = [...ALWAYS, ...[...known.needs].sort().flatMap((need) => LATER[need])];
     const found = await Promise.all(names.map((name) => this.store.table(`${capture}/${name}`)));
     const table = (name: string): Table => found[names.indexOf(name)] ?? { rows: 0, columns: {} };
     const tables: ProfileTables = {
-      frames: table("frames"), modules: table("modules"), stacks: table("stacks"), threads: table("threads"), samples: table("samples"), amounts: table("amounts"), waits: table("waits"),
+      frames: table("frames"), modules: table("modules"), stacks: table("stacks"), threads: table("threads"), samples: table("samples"), sums, amounts: table("amounts"), waits: table("waits"),
       steps: table("steps"), scopes: table("scopes"), scopeNames: table("scope_names"), costNodes: table("cost_nodes"), costPlaces: table("cost_places"),
     };
     const key = `${names} ${found.map(({ rows }) => rows)}`;
@@ -173,5 +176,13 @@ class Profiles {
     known.profile = new Profile(tables, known.catalogue);
     known.key = key;
     return known.profile;
+  }
+
+  /** The samples by stack, which are enough to weigh the whole recording. Captures without many samples have none, and need `samples`. */
+  private async sums(capture: number, needs: Set<Later>): Promise<Table> {
+    const none = this.store.isGrowing(`${capture}/samples`) || needs.has("samples");
+    const sums: Table = none ? { rows: 0, columns: {} } : await this.store.table(`${capture}/sums`);
+    if (sums.rows === 0) needs.add("samples");
+    return sums;
   }
 }

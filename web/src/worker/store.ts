@@ -73,6 +73,11 @@ export class Store {
     return table;
   }
 
+  /** Whether a live recording sends the rows of this table. */
+  isGrowing(name: string): boolean {
+    return this.growing.has(name);
+  }
+
   /** A table that the caller keeps itself, such as a tile: two callers get two copies. */
   async once(name: string): Promise<Table> {
     let bytes = this.arriving.get(name);

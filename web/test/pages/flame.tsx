@@ -37,7 +37,7 @@ function Page() {
 Object.assign(globalThis, {
   show(size: Size) {
     const tables = inventedTables(size);
-    const store = { table: async (name: string) => tables[name.slice(2)] ?? { rows: 0, columns: {} } } as Store;
+    const store = { table: async (name: string) => tables[name.slice(2)] ?? { rows: 0, columns: {} }, isGrowing: () => false } as unknown as Store;
     const answers: Record<string, (given: never) => Promise<unknown>> = { ...flameAnswers(store), table: ({ name }: { name: string }) => store.table(`0/${name}`) };
     const client = { ask: (name: string, given: never) => answers[name](given) } as unknown as Client;
     start(inventedManifest(tables), client);

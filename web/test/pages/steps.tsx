@@ -50,7 +50,7 @@ Object.assign(globalThis, {
       return (captures[Number(capture)] as Record<string, Table>)[of] ?? { rows: 0, columns: {} };
     };
     const answers: Record<string, (given: never) => Promise<unknown>> = {
-      ...flameAnswers({ table } as Store),
+      ...flameAnswers({ table, isGrowing: () => false } as unknown as Store),
       table: ({ capture, name }: { capture: number; name: string }) => table(`${capture}/${name}`),
       usage: async ({ capture, event, duration, buckets }: { capture: number; event: number; duration: number; buckets: number }) =>
         usageOf(await table(`${capture}/samples`), event, duration, buckets),

@@ -216,6 +216,33 @@ pub(super) fn samples(profile: &Profile<'_>, evidence: &Evidence) -> ParquetTabl
     rows_table(rows)
 }
 
+/// From this number of rows of `samples` on there are [`sums`]: fewer reach a page at once.
+const MANY: usize = 500_000;
+
+/// The samples of each event by stack, for a page that shows the whole recording before it has all `samples`.
+pub(super) fn sums(profile: &Profile<'_>, evidence: &Evidence) -> ParquetTable {
+    let places = &evidence.places;
+    // The first sum is of samples without a stack, whose row is -1.
+    let mut sums: Vec<Vec<u64>> = vec![Vec::new(); profile.capture().info.events.len()];
+    if evidence.sample_rows >= MANY {
+        for sample in selected_samples(profile) {
+            let sums = &mut sums[sample.event.index()];
+            sums.resize(places.stack_rows() + 1, 0);
+            let sum = &mut sums[(places.row(sample.stack) + 1) as usize];
+            *sum = sum.saturating_add(sample.weight);
+        }
+    }
+    let rows = |sums: &[u64]| (-1..).zip(sums.to_vec()).filter(|(_, sum)| *sum > 0).collect::<Vec<(i32, u64)>>();
+    let sums: Vec<(i32, i32, u64)> = (0..)
+        .zip(sums)
+        .flat_map(|(event, sums)| rows(&sums).into_iter().map(move |(stack, sum)| (event, stack, sum)))
+        .collect();
+    ParquetTable::new()
+        .integers("event", sums.iter().map(|(event, ..)| *event).collect())
+        .integers("stack", sums.iter().map(|(_, stack, _)| *stack).collect())
+        .numbers("weight", sums.iter().map(|(.., sum)| *sum as f64).collect())
+}
+
 /// A row of `waits`.
 struct WaitRow {
     start_ns: u64,

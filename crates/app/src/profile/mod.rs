@@ -13,6 +13,7 @@
 //! | `cost_nodes` | `parent`, `kind`, `name`, `function`, `module`: the [cost tree](stepscope_analyze::cost_tree) without costs; parents come first |
 //! | `cost_places` | `node`: for each row of `stacks`, and then for no stack, the row of `cost_nodes` at which its cost ends |
 //! | `samples` | `time`, `thread`, `cpu`, `stack`, `event`, `weight`, `count` (how many samples it stands for; 0 if unknown); by time |
+//! | `sums` | `event`, `stack`, `weight`: the samples added up over the whole recording, where they are many; a server has them |
 //! | `amounts` | the same of heap allocations and system calls: `event` counts on after those of the samples; see [`amounts`] |
 //! | `waits` | `start`, `end`, `thread`, `stack`, `state` (place in [`states`]), `runnable`, `cpu`, `waker`, `waker_stack`; by start |
 //! | `steps` | `index`, `start`, `end`, `sim`, `thread`, `loop` (0 is the main one), `pacing` (ns), and [classes](stepscope_analyze::step_classes): `first`, `stall`, `level` (0 lower, 1 upper), `set` (0 typical, 1 slow), and `count` (how many steps it stands for); by start |
@@ -237,6 +238,7 @@ impl<'a> Profile<'a> {
             "cost_nodes" => cost::nodes(self.cost()),
             "cost_places" => cost::places(self.cost(), self.places()),
             "samples" => evidence::samples(self, self.evidence()),
+            "sums" => evidence::sums(self, self.evidence()),
             "waits" => evidence::waits(self, self.evidence()),
             "amounts" => evidence::amounts(self, self.evidence()),
             "steps" => steps::table(self),

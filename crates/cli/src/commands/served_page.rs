@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::panic::resume_unwind;
 #[cfg(feature = "record")]
 use std::path::Path;
 use std::sync::OnceLock;
+use std::thread;
 
 use stepscope_analyze::Selection;
 use stepscope_app::document::Document;
@@ -99,15 +101,27 @@ impl<'a> Viewed<'a> {
 
     /// The report as JSON.
     pub fn report(&self) -> &[u8] {
-        self.report.get_or_init(|| {
+        let made = || {
             let Self { loaded, selections, .. } = *self;
             let report = progress::of_step("analysing", || {
                 let findings = findings(selections, &loaded.calls);
                 with_comparison(report(run_info(loaded), selections, findings), loaded.run.as_ref())
             });
             Document::of(&report, selections).json()
-        })
+        };
+        self.report.get_or_init(|| behind_others(made))
     }
+}
+
+/// Does this with a lower priority, so that the tables of the first picture come before the report.
+fn behind_others<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let work = || {
+        // A thread cannot raise its priority again, so it is one of its own. On a busy machine 5 leaves it a third of its share.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::setpriority_process(None, 5);
+        work()
+    };
+    thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 impl Data for Viewed<'_> {
