@@ -186,7 +186,7 @@ impl<'a> Causes<'a> {
     /// Background load in percent of the CPUs from which on delays without a known CPU count as caused by it.
     const BACKGROUND_PERCENT: f64 = 5.0;
 
-    fn of(selection: &Selection<'_>, off_cpu: &'a OffCpu<'a>) -> Self {
+    fn of(selection: &Selection<'_>, off_cpu: &OffCpu<'a>) -> Self {
         let capture = selection.capture();
         let info = &capture.info;
         let background = || {

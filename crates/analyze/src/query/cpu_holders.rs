@@ -5,9 +5,8 @@
 //! it is idle, or runs a thread that was not recorded (for example, of another program). A thread holds no CPU before its
 //! first wait either, since only waits name a thread's CPU.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, ThreadId, Wait};
@@ -19,33 +18,37 @@ use crate::query::off_cpu::OffCpu;
 /// There is one for each wait, so only the place of the wait before is kept: four bytes. The rest is found from there.
 #[derive(Debug, Clone)]
 pub struct CpuHolders<'a> {
-    off_cpu: &'a OffCpu<'a>,
-    by_cpu: FxHashMap<u32, Vec<u32>>,
+    off_cpu: OffCpu<'a>,
+    by_cpu: Arc<ByCpu>,
 }
+
+/// Places of the waits after which a thread held each CPU, in order.
+pub(crate) type ByCpu = FxHashMap<u32, Vec<u32>>;
 
 impl<'a> CpuHolders<'a> {
     /// Of all of a capture's threads.
-    pub fn of(capture: &Capture, off_cpu: &'a OffCpu<'a>) -> Self {
+    pub fn of(capture: &Capture, off_cpu: &OffCpu<'a>) -> Self {
         // Counted first: lists that grow take twice the memory at times.
         let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
         capture.waits.iter().filter_map(|wait| wait.cpu).for_each(|cpu| *counts.entry(cpu).or_default() += 1);
-        let by_cpu = counts.into_iter().map(|(cpu, count)| (cpu, Vec::with_capacity(count))).collect();
-        let mut holders = Self { off_cpu, by_cpu };
-        // The waits of each thread are in order, so those of all are merged.
-        let next = |thread: ThreadId, place: usize| {
-            off_cpu.places(thread).contains(&place).then(|| Reverse((off_cpu.at(place).end_ns, thread, place)))
-        };
-        let threads = (0..capture.threads.len()).map(ThreadId::from_index);
-        let mut waiting: BinaryHeap<_> =
-            threads.filter_map(|thread| next(thread, off_cpu.places(thread).start)).collect();
-        while let Some(Reverse((_, thread, place))) = waiting.pop() {
+        let mut by_cpu: ByCpu = counts.into_iter().map(|(cpu, count)| (cpu, Vec::with_capacity(count))).collect();
+        let holders = Self::known(off_cpu, Arc::default());
+        for place in off_cpu.merged_by(|wait| wait.end_ns) {
             let (held, wait) = holders.held_after(place);
-            if let Some(of_cpu) = wait.cpu.filter(|_| !held.is_empty()).and_then(|cpu| holders.by_cpu.get_mut(&cpu)) {
+            if let Some(of_cpu) = wait.cpu.filter(|_| !held.is_empty()).and_then(|cpu| by_cpu.get_mut(&cpu)) {
                 of_cpu.push(place as u32);
             }
-            waiting.extend(next(thread, place + 1));
         }
-        holders
+        Self::known(off_cpu, Arc::new(by_cpu))
+    }
+
+    /// Those that [`by_cpu`](Self::by_cpu) gave before.
+    pub(crate) fn known(off_cpu: &OffCpu<'a>, by_cpu: Arc<ByCpu>) -> Self {
+        Self { off_cpu: off_cpu.clone(), by_cpu }
+    }
+
+    pub(crate) fn by_cpu(&self) -> Arc<ByCpu> {
+        self.by_cpu.clone()
     }
 
     /// When the thread of a wait held the CPU that it got at its end, and that wait.

@@ -3,7 +3,10 @@
 //! It has the waits of each thread in order, with running sums. So a query for a range (a step, a scope) takes two searches,
 //! however many waits are in it.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use stepscope_model::{Capture, ThreadId, Wait};
 
@@ -33,8 +36,14 @@ impl Spent {
 #[derive(Debug, Clone)]
 pub struct OffCpu<'a> {
     capture: &'a Capture,
+    order: Arc<Order>,
+}
+
+/// The order of a capture's waits by thread, with running sums.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
     /// Rows of `waits`, by thread and start, where `waits` has another order.
-    order: Option<Vec<u32>>,
+    rows: Option<Vec<u32>>,
     /// Where each thread's begin in that order; one more at the end.
     first: Vec<u32>,
     /// Blocked and runnable time of all waits before every [`SUMMED`]-th one, in that order.
@@ -64,26 +73,53 @@ impl<'a> OffCpu<'a> {
     /// Of all of a capture's threads.
     pub fn of(capture: &'a Capture) -> Self {
         let waits = &capture.waits;
-        let order = (!waits.is_sorted()).then(|| {
-            let mut order: Vec<u32> = (0..waits.len() as u32).collect();
-            order.sort_by_key(|row| {
+        let rows = (!waits.is_sorted()).then(|| {
+            let mut rows: Vec<u32> = (0..waits.len() as u32).collect();
+            rows.sort_by_key(|row| {
                 let wait = waits.at(*row as usize);
                 (wait.thread, wait.start_ns, wait.end_ns)
             });
-            order
+            rows
         });
-        let mut off_cpu = Self { capture, order, first: Vec::new(), before: Vec::new() };
-        let count = |thread: usize| off_cpu.count(0..waits.len(), |wait| wait.thread.index() < thread) as u32;
-        off_cpu.first = (0..=capture.threads.len()).map(count).collect();
+        let unsummed = Self::in_order(capture, Arc::new(Order { rows, ..Order::default() }));
+        let count = |thread: usize| unsummed.count(0..waits.len(), |wait| wait.thread.index() < thread) as u32;
+        let first = (0..=capture.threads.len()).map(count).collect();
+        // Room for all: a list that grows takes twice the memory at times.
+        let mut before = Vec::with_capacity(waits.len() / SUMMED + 2);
         let mut sums = Sums::default();
         for place in 0..waits.len() {
             if place % SUMMED == 0 {
-                off_cpu.before.push(sums);
+                before.push(sums);
             }
-            sums = sums.and(&off_cpu.at(place));
+            sums = sums.and(&unsummed.at(place));
         }
-        off_cpu.before.push(sums);
-        off_cpu
+        before.push(sums);
+        let rows = Arc::into_inner(unsummed.order).and_then(|order| order.rows);
+        Self::in_order(capture, Arc::new(Order { rows, first, before }))
+    }
+
+    /// Of a capture whose order is known.
+    pub(crate) fn in_order(capture: &'a Capture, order: Arc<Order>) -> Self {
+        Self { capture, order }
+    }
+
+    /// The order, for [`in_order`](Self::in_order).
+    pub(crate) fn order(&self) -> Arc<Order> {
+        self.order.clone()
+    }
+
+    /// Places of all threads' waits by a time that never decreases from one wait of a thread to its next.
+    pub(crate) fn merged_by(&self, time_of: impl Fn(&Wait) -> u64) -> impl Iterator<Item = usize> {
+        let next = move |thread: ThreadId, place: usize| {
+            self.places(thread).contains(&place).then(|| Reverse((time_of(&self.at(place)), thread, place)))
+        };
+        let threads = (0..self.capture.threads.len()).map(ThreadId::from_index);
+        let mut waiting: BinaryHeap<_> = threads.filter_map(|thread| next(thread, self.places(thread).start)).collect();
+        std::iter::from_fn(move || {
+            let Reverse((_, thread, place)) = waiting.pop()?;
+            waiting.extend(next(thread, place + 1));
+            Some(place)
+        })
     }
 
     /// The waits of a thread, by start.
@@ -112,12 +148,8 @@ impl<'a> OffCpu<'a> {
         Some(self.at(self.place_before(thread, time_ns)?))
     }
 
-    /// The row in the capture of the last wait of a thread that began before a moment.
-    pub fn row_before(&self, thread: ThreadId, time_ns: u64) -> Option<usize> {
-        Some(self.row(self.place_before(thread, time_ns)?))
-    }
-
-    fn place_before(&self, thread: ThreadId, time_ns: u64) -> Option<usize> {
+    /// The place of the last wait of a thread that began before a moment.
+    pub(crate) fn place_before(&self, thread: ThreadId, time_ns: u64) -> Option<usize> {
         let rows = self.places(thread);
         let count = self.count(rows.clone(), |wait| wait.start_ns < time_ns);
         Some(rows.start + count.checked_sub(1)?)
@@ -155,7 +187,8 @@ impl<'a> OffCpu<'a> {
 
     /// The places of a thread's waits in the order by thread and start.
     pub(crate) fn places(&self, thread: ThreadId) -> Range<usize> {
-        self.first[thread.index()] as usize..self.first[thread.index() + 1] as usize
+        let first = &self.order.first;
+        first[thread.index()] as usize..first[thread.index() + 1] as usize
     }
 
     /// Places of the waits in a range.
@@ -171,8 +204,9 @@ impl<'a> OffCpu<'a> {
         self.capture.waits.at(self.row(place))
     }
 
-    fn row(&self, place: usize) -> usize {
-        self.order.as_ref().map_or(place, |order| order[place] as usize)
+    /// The row in the capture of the wait at a place.
+    pub(crate) fn row(&self, place: usize) -> usize {
+        self.order.rows.as_ref().map_or(place, |rows| rows[place] as usize)
     }
 
     /// How many waits there are at these places before the first that is not `early`.
@@ -192,7 +226,9 @@ impl<'a> OffCpu<'a> {
     /// Blocked and runnable time of all waits before a place.
     fn before(&self, place: usize) -> Sums {
         let summed = place / SUMMED;
-        (summed * SUMMED..place).map(|place| self.at(place)).fold(self.before[summed], |sums, wait| sums.and(&wait))
+        (summed * SUMMED..place)
+            .map(|place| self.at(place))
+            .fold(self.order.before[summed], |sums, wait| sums.and(&wait))
     }
 }
 

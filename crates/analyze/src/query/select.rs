@@ -32,7 +32,7 @@ use crate::query::functions::Functions;
 use crate::query::loops::{Loops, Steps};
 use crate::query::process_label::process_labels;
 pub use crate::query::select_error::SelectError;
-use crate::query::step_paths::Paths;
+use crate::query::step_paths::KnownPaths;
 use crate::query::thinned_stacks::ThinnedStacks;
 use crate::query::waits;
 
@@ -59,7 +59,7 @@ pub struct Selection<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct KnownSteps {
     pub loops: OnceLock<Option<Arc<Loops>>>,
-    pub paths: OnceLock<Option<Paths>>,
+    pub paths: OnceLock<Option<Arc<KnownPaths>>>,
 }
 
 impl KnownSteps {

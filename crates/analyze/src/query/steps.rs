@@ -16,9 +16,8 @@ use stepscope_model::{Counts, Phase};
 
 pub(crate) use crate::query::loops::simulated;
 pub use crate::query::loops::{Loops, Steps};
-use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
-use crate::query::step_paths::Paths;
+use crate::query::step_paths::{KnownPaths, Paths};
 use crate::query::waits::blocked_ns;
 use crate::query::wake_ups::WakeUps;
 use crate::query::weights::{Amount, StackWeights};
@@ -88,7 +87,7 @@ impl Loops {
     }
 }
 
-impl Paths {
+impl<'a> Paths<'a> {
     /// Whether steps, context switches and wake-ups are known. It takes no time, unlike the paths.
     pub fn are_known(selection: &Selection<'_>) -> bool {
         let recorded = selection.has_switches() && WakeUps::of(selection) != WakeUps::Unrecorded;
@@ -96,13 +95,11 @@ impl Paths {
     }
 
     /// The critical paths of the main loop's steps; `None` without steps, context switches or wake-ups.
-    pub fn of<'s>(selection: &'s Selection<'_>) -> Option<&'s Self> {
-        let walk = || {
-            let loops = Loops::of(selection).filter(|_| Self::are_known(selection))?;
-            let capture = selection.capture();
-            Some(Self::walk(capture, loops.main(), &OffCpu::of(capture)))
-        };
-        selection.steps.paths.get_or_init(walk).as_ref()
+    pub fn of(selection: &Selection<'a>) -> Option<Self> {
+        let (capture, loops) = (selection.capture(), Loops::of(selection)?);
+        let walk = || Self::are_known(selection).then(|| Arc::new(KnownPaths::of(capture, loops.main())));
+        let known = selection.steps.paths.get_or_init(walk).clone()?;
+        Some(Self::known(capture, loops, known))
     }
 }
 

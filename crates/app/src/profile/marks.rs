@@ -20,7 +20,7 @@ fn steps_with_path(profile: &Profile<'_>) -> Vec<usize> {
         return Vec::new();
     };
     let mut steps: Vec<usize> = (0..loops.main().count()).collect();
-    let parts = |step: &usize| paths.of_step(*step).len();
+    let parts = |step: &usize| paths.of_step(*step).count();
     if steps.iter().map(parts).sum::<usize>() > profile.limits().marks {
         steps.sort_by_key(|step| std::cmp::Reverse(loops.main().duration(*step)));
         let mut room = profile.limits().marks;
@@ -46,7 +46,8 @@ pub(super) fn path(profile: &Profile<'_>) -> ParquetTable {
     let (mut threads, mut starts, mut ends, mut numbers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let steps = steps_with_path(profile);
     let paths = Paths::of(profile.selection());
-    for part in paths.into_iter().flat_map(|paths| steps.iter().flat_map(|step| paths.of_step(*step).iter().rev())) {
+    let in_time = |paths: &Paths<'_>, step: usize| paths.of_step(step).collect::<Vec<_>>().into_iter().rev();
+    for part in paths.iter().flat_map(|paths| steps.iter().flat_map(|step| in_time(paths, *step))) {
         threads.push(row(Some(part.thread.index())));
         starts.push(profile.since_start(part.range.start));
         ends.push(profile.since_start(part.range.end));

@@ -1,6 +1,7 @@
 //! Barriers: where several threads waited for one, and which one arrived last.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -46,48 +47,50 @@ impl Barrier {
     }
 }
 
-/// A blocked wait within a step that a thread ended. There may be as many as waits, so it has 16 bytes.
+/// A blocked wait that a thread ended.
 #[derive(Debug, Clone, Copy)]
 struct EndedWait {
     woken_ns: u64,
-    waker: ThreadId,
-    /// The row of the wait.
-    row: u32,
+    step: usize,
+    /// The place of the wait.
+    place: usize,
 }
 
 impl EndedWait {
-    fn is_at_same_barrier(&self, next: &Self, steps: &Steps) -> bool {
-        let is_near = self.waker == next.waker && next.woken_ns - self.woken_ns <= TOGETHER_NS;
-        is_near && steps.at(self.woken_ns) == steps.at(next.woken_ns)
+    fn is_at_same_barrier(&self, next: &Self) -> bool {
+        next.woken_ns - self.woken_ns <= TOGETHER_NS && self.step == next.step
     }
 }
 
-/// The barriers of all steps but the first.
-pub(super) fn find(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Vec<Barrier> {
-    let kept = steps.after_first();
-    let step_of = |time_ns: u64| steps.at(time_ns).filter(|position| kept.contains(position));
-    let ended = |(row, wait): (usize, Wait)| {
+/// Gives `take` the barriers of all steps but the first, in the order in which they are over.
+///
+/// There may be half as many as waits, so only those of now are in memory: waits come in the order of their wake-ups.
+pub(super) fn each(selection: &Selection<'_>, steps: &Steps, paths: &Paths<'_>, mut take: impl FnMut(Barrier)) {
+    let (kept, off_cpu) = (steps.after_first(), paths.off_cpu());
+    // The waits that each thread ended last, all at one barrier.
+    let mut ended_by: BTreeMap<ThreadId, Vec<EndedWait>> = BTreeMap::new();
+    for place in off_cpu.merged_by(woken_at) {
+        let wait = off_cpu.at(place);
         let woken_ns = woken_at(&wait);
-        let waker = wait.waker?;
-        step_of(woken_ns).map(|_| EndedWait { woken_ns, waker, row: row as u32 })
-    };
-    let rows = || selection.capture().waits.iter().enumerate();
-    let blocked = || rows().filter(|(_, wait)| wait.state == WaitState::Blocked).filter_map(ended);
-    // Counted first: a list that grows takes twice the memory at times.
-    let mut all: Vec<EndedWait> = Vec::with_capacity(blocked().count());
-    all.extend(blocked());
-    // Rows are by thread.
-    all.sort_unstable_by_key(|ended| (ended.waker, ended.woken_ns, ended.row));
-    let groups = all.chunk_by(|a, b| a.is_at_same_barrier(b, steps));
-    groups.filter_map(|group| barrier(selection, paths, steps, group)).collect()
+        let step = || steps.at(woken_ns).filter(|position| kept.contains(position));
+        let Some(waker) = wait.waker.filter(|_| wait.state == WaitState::Blocked) else { continue };
+        let Some(step) = step() else { continue };
+        let (ended, group) = (EndedWait { woken_ns, step, place }, ended_by.entry(waker).or_default());
+        if group.last().is_some_and(|last| !last.is_at_same_barrier(&ended)) {
+            barrier(selection, paths, waker, group).into_iter().for_each(&mut take);
+            group.clear();
+        }
+        group.push(ended);
+    }
+    ended_by.iter().filter_map(|(waker, group)| barrier(selection, paths, *waker, group)).for_each(take);
 }
 
 /// `None` if only one thread waited.
-fn barrier(selection: &Selection<'_>, paths: &Paths, steps: &Steps, group: &[EndedWait]) -> Option<Barrier> {
+fn barrier(selection: &Selection<'_>, paths: &Paths<'_>, last: ThreadId, group: &[EndedWait]) -> Option<Barrier> {
     if group.len() < 2 {
         return None;
     }
-    let wait = |ended: &EndedWait| selection.capture().waits.at(ended.row as usize);
+    let wait = |ended: &EndedWait| paths.off_cpu().at(ended.place);
     let waiting = |ended: &EndedWait| Waiting { thread: wait(ended).thread, waited_ns: blocked_ns(&wait(ended)) };
     let mut waiting: Vec<Waiting> = group.iter().map(waiting).collect();
     // A thread that waited twice was first woken for something else: its longest wait counts.
@@ -99,13 +102,13 @@ fn barrier(selection: &Selection<'_>, paths: &Paths, steps: &Steps, group: &[End
     let attributed = |stack: Option<StackId>| stack.and_then(|stack| selection.functions().attributed(stack));
     let first_known = |stack: fn(&Wait) -> Option<StackId>| group.iter().find_map(|one| attributed(stack(&wait(one))));
     Some(Barrier {
-        last: group[0].waker,
+        last,
         ended_by: first_known(|wait| wait.waker_stack),
         waits_at: first_known(|wait| wait.stack),
         waiting,
-        on_path: group.iter().any(|one| paths.wake_ups.contains(&(one.waker, one.woken_ns))),
+        on_path: group.iter().any(|one| paths.follows(one.place)),
         arrived_ns: group[0].woken_ns,
-        step: steps.at(group[0].woken_ns)? as u32,
+        step: group[0].step as u32,
     })
 }
 
@@ -154,12 +157,33 @@ struct Row<'a> {
     site: Site,
 }
 
-/// The table `barriers`.
-pub(super) fn table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrier]) -> Table {
-    let mut sites: FxHashMap<(Option<FunctionId>, Option<FunctionId>), Site> = FxHashMap::default();
-    for barrier in barriers {
-        sites.entry((barrier.waits_at, barrier.ended_by)).or_default().add(barrier);
+/// Barriers by the functions attributed to their waits and to the wake-up.
+#[derive(Debug, Default)]
+pub(super) struct Sites {
+    sites: FxHashMap<(Option<FunctionId>, Option<FunctionId>), Site>,
+    without_location: usize,
+}
+
+impl Sites {
+    pub(super) fn add(&mut self, barrier: &Barrier) {
+        self.sites.entry((barrier.waits_at, barrier.ended_by)).or_default().add(barrier);
+        self.without_location += usize::from(barrier.waits_at.is_none());
     }
+
+    /// The table `barriers`.
+    pub(super) fn table(self, selection: &Selection<'_>, steps: &Steps) -> Table {
+        let without_location = self.without_location;
+        table(selection, steps, self.sites, without_location)
+    }
+}
+
+fn table(
+    selection: &Selection<'_>,
+    steps: &Steps,
+    sites: FxHashMap<(Option<FunctionId>, Option<FunctionId>), Site>,
+    without_location: usize,
+) -> Table {
+    let is_empty = sites.is_empty();
     let name = |id: Option<FunctionId>| id.map_or(NO_STACK, |id| &*selection.functions().get(id).name);
     let row = |((waits_at, ended_by), site): (_, Site)| {
         let (last, arrived_last) = site.usual_last();
@@ -194,10 +218,9 @@ pub(super) fn table(selection: &Selection<'_>, steps: &Steps, barriers: &[Barrie
         .essential("waits_at ended_by barriers last_thread last_share behind")
         .detail("barriers_per_step last_tid waiters longest")
         .table("barriers", "Barriers: last thread to arrive", rows);
-    if barriers.is_empty() {
+    if is_empty {
         table.note(note!(Fact, "No barriers: no thread ended the waits of two others together."));
     }
-    let without_location = barriers.iter().filter(|barrier| barrier.waits_at.is_none()).count();
     let period = selection.capture().info.losses.offcpu_stack_period.filter(|period| *period > 1);
     if let Some(period) = period.filter(|_| without_location > 0) {
         table.note(note!(
@@ -232,12 +255,13 @@ pub(crate) struct Imbalance {
 pub(crate) fn imbalances(
     selection: &Selection<'_>,
     steps: &Steps,
-    paths: &Paths,
+    paths: &Paths<'_>,
     off_cpu: &OffCpu<'_>,
 ) -> Vec<Imbalance> {
     let main: FxHashSet<ThreadId> = steps.rows().iter().map(|step| step.thread).collect();
     let mut sites: FxHashMap<Option<FunctionId>, Vec<(Barrier, f64)>> = FxHashMap::default();
-    let mut found = find(selection, steps, paths);
+    let mut found = Vec::new();
+    each(selection, steps, paths, |barrier| found.push(barrier));
     found.sort_by_key(|barrier| (barrier.arrived_ns, barrier.last));
     let mut barrier_before: FxHashMap<ThreadId, u64> = FxHashMap::default();
     for mut barrier in found {

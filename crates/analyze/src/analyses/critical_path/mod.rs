@@ -46,6 +46,8 @@ pub(crate) use weights::PathWeights;
 
 pub(crate) use self::barriers::Imbalance;
 
+use self::barriers::Sites;
+use self::slack::Slack;
 use crate::analyses::step_times::no_steps;
 use crate::analysis::{Analysis, ReportSection, View};
 #[cfg(doc)]
@@ -69,23 +71,27 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
         }
     };
     let (capture, steps) = (selection.capture(), loops.main());
-    let off_cpu = OffCpu::of(capture);
-    let barriers = barriers::find(selection, steps, paths);
-    let mut tables = vec![
-        tables::parts(selection, &loops, paths, &off_cpu),
-        tables::threads(selection, steps, paths, &off_cpu, &barriers),
-        tables::functions(selection, steps, paths),
-        barriers::table(selection, steps, &barriers),
+    let mut sites = Sites::default();
+    let mut slack = Slack::default();
+    let mut arrived_last = vec![0_u64; capture.threads.len()];
+    barriers::each(selection, steps, &paths, |barrier| {
+        sites.add(&barrier);
+        slack.add(&barrier);
+        arrived_last[barrier.last.index()] += 1;
+    });
+    let held = paths.held_by_thread(steps.after_first());
+    let tables = [
+        tables::parts(selection, &loops, &paths, &held),
+        tables::threads(selection, steps, &paths, &held, &arrived_last),
+        tables::functions(selection, steps, &paths),
+        sites.table(selection, steps),
     ];
-    if !barriers.is_empty() {
-        tables.push(slack::table(selection, &barriers));
-    }
-    tables
+    tables.into_iter().chain(slack.table(selection)).collect()
 }
 
 /// The barriers of steps where the work is dealt out unevenly; none if wake-ups were not recorded.
 pub(crate) fn imbalances(selection: &Selection<'_>, steps: &Steps, off_cpu: &OffCpu<'_>) -> Vec<Imbalance> {
-    Paths::of(selection).map(|paths| barriers::imbalances(selection, steps, paths, off_cpu)).unwrap_or_default()
+    Paths::of(selection).map(|paths| barriers::imbalances(selection, steps, &paths, off_cpu)).unwrap_or_default()
 }
 
 fn no_wake_ups(selection: &Selection<'_>) -> Note {
@@ -138,8 +144,6 @@ mod tests {
 
     /// The path of a step as text, from its start to its end.
     fn path(capture: &Capture, position: usize) -> Vec<String> {
-        let steps = drawn::selected(capture, &[], |selection| Steps::of(selection).unwrap());
-        let paths = Paths::walk(capture, &steps, &OffCpu::of(capture));
         let part = |part: &Part| {
             let state = match part.state {
                 State::Running => "runs",
@@ -149,7 +153,10 @@ mod tests {
             let thread = &capture.threads[part.thread.index()].name;
             format!("{}..{} {thread} {state}", part.range.start, part.range.end)
         };
-        paths.of_step(position).iter().rev().map(part).collect()
+        drawn::selected(capture, &[], |selection| {
+            let parts: Vec<Part> = Paths::of(selection).unwrap().of_step(position).collect();
+            parts.iter().rev().map(part).collect()
+        })
     }
 
     fn all(capture: &Capture) -> Vec<Table> {

@@ -26,21 +26,31 @@ struct Row<'a> {
     arrivals: Arrivals,
 }
 
-/// The table `barrier_slack`: the threads of each place, which arrived last, and how long the others waited.
-pub(super) fn table(selection: &Selection<'_>, barriers: &[Barrier]) -> Table {
-    let mut found: FxHashMap<(Option<FunctionId>, ThreadId), Arrivals> = FxHashMap::default();
-    for barrier in barriers {
-        let last = found.entry((barrier.waits_at, barrier.last)).or_default();
+/// The threads of each place, which arrived last, and how long the others waited.
+#[derive(Debug, Default)]
+pub(super) struct Slack(FxHashMap<(Option<FunctionId>, ThreadId), Arrivals>);
+
+impl Slack {
+    pub(super) fn add(&mut self, barrier: &Barrier) {
+        let last = self.0.entry((barrier.waits_at, barrier.last)).or_default();
         last.last += 1;
         last.behind_ns = last.behind_ns.saturating_add(barrier.behind_ns());
         for waiting in &barrier.waiting {
-            let arrivals = found.entry((barrier.waits_at, waiting.thread)).or_default();
+            let arrivals = self.0.entry((barrier.waits_at, waiting.thread)).or_default();
             let ns = waiting.waited_ns;
             arrivals.waits += 1;
             arrivals.slack_ns = arrivals.slack_ns.saturating_add(ns);
             arrivals.least_slack_ns = Some(arrivals.least_slack_ns.map_or(ns, |least| least.min(ns)));
         }
     }
+
+    /// The table `barrier_slack`; none without barriers.
+    pub(super) fn table(self, selection: &Selection<'_>) -> Option<Table> {
+        (!self.0.is_empty()).then(|| table(selection, self.0))
+    }
+}
+
+fn table(selection: &Selection<'_>, found: FxHashMap<(Option<FunctionId>, ThreadId), Arrivals>) -> Table {
     let name = |id: &Option<FunctionId>| id.map_or(NO_STACK, |id| &*selection.functions().get(id).name);
     let mut rows: Vec<_> = found.into_iter().collect();
     rows.sort_by_key(|((place, thread), one)| (name(place), Reverse((one.last, one.waits)), *thread));

@@ -6,7 +6,6 @@ use std::ops::Range;
 use stepscope_model::{Capture, Columns, Note, NoteValue, Table, Thread, ThreadId, Value, note};
 use stepscope_stats::Distribution;
 
-use super::barriers::Barrier;
 use super::weights::{PathWeights, is_timed};
 use crate::analyses::step_times::StepParts;
 use crate::columns::{self, of_function};
@@ -56,7 +55,7 @@ fn time_of_steps(steps: &Steps) -> u128 {
 }
 
 /// The table `critical_path_parts`: means over all steps but the first; they add up to the mean duration.
-pub(super) fn parts(selection: &Selection<'_>, loops: &Loops, paths: &Paths, off_cpu: &OffCpu<'_>) -> Table {
+pub(super) fn parts(selection: &Selection<'_>, loops: &Loops, paths: &Paths<'_>, held: &[u64]) -> Table {
     let steps = loops.main();
     let mut classes = Classes::new(selection.capture(), selection.functions());
     let kept = steps.after_first();
@@ -71,7 +70,7 @@ pub(super) fn parts(selection: &Selection<'_>, loops: &Loops, paths: &Paths, off
                 State::Blocked(Some(stack)) => FIRST_CLASS + classes.of(stack).index(),
                 State::Blocked(None) => NO_CLASS,
             };
-            by_kind[kind][place] += part.range.end - part.range.start;
+            by_kind[kind][place] += part.ns();
         }
     }
     let time = time_of_steps(steps);
@@ -96,15 +95,14 @@ pub(super) fn parts(selection: &Selection<'_>, loops: &Loops, paths: &Paths, off
             "Critical path of the steps, by part",
             parts.filter(|part| part.kind <= DELAY || part.steps() > 0),
         );
-    let held: u128 = paths.holdings.iter().map(|one| u128::from(one.range.end - one.range.start)).sum();
-    if let Some(share) = percent(held, delay) {
+    if let Some(share) = percent(held.iter().map(|ns| u128::from(*ns)).sum(), delay) {
         table.note(note!(
             Fact,
             "Recorded threads held the CPU for {} of the critical path's CPU waits; other processes for the rest.",
             NoteValue::percent(share)
         ));
     }
-    table.add_notes(path_notes(selection, loops, off_cpu));
+    table.add_notes(path_notes(selection, loops, paths.off_cpu()));
     table
 }
 
@@ -168,26 +166,33 @@ impl ThreadTimes<'_> {
 pub(super) fn threads(
     selection: &Selection<'_>,
     steps: &Steps,
-    paths: &Paths,
-    off_cpu: &OffCpu<'_>,
-    barriers: &[Barrier],
+    paths: &Paths<'_>,
+    held: &[u64],
+    arrived_last: &[u64],
 ) -> Table {
     let capture = selection.capture();
     let kept = steps.after_first();
-    let cpu = cpu_times(capture, steps, off_cpu);
-    let start = |(thread, cpu)| ThreadTimes { thread, running: 0, runnable: 0, blocked: 0, held_up: 0, cpu, last: 0 };
-    let mut found: Vec<ThreadTimes<'_>> = capture.threads.iter().zip(cpu).map(start).collect();
+    let start = |((thread, cpu), (held_up, last)): ((_, _), (&u64, &u64))| ThreadTimes {
+        thread,
+        running: 0,
+        runnable: 0,
+        blocked: 0,
+        held_up: *held_up,
+        cpu,
+        last: *last,
+    };
+    let cpu = cpu_times(capture, steps, paths.off_cpu());
+    let threads = capture.threads.iter().zip(cpu).zip(held.iter().zip(arrived_last));
+    let mut found: Vec<ThreadTimes<'_>> = threads.map(start).collect();
     for part in kept.clone().flat_map(|position| paths.of_step(position)) {
         let times = &mut found[part.thread.index()];
-        let length = part.range.end - part.range.start;
+        let length = part.ns();
         match part.state {
             State::Running => times.running += length,
             State::Runnable => times.runnable += length,
             State::Blocked(_) => times.blocked += length,
         }
     }
-    paths.holdings.iter().for_each(|one| found[one.thread.index()].held_up += one.range.end - one.range.start);
-    barriers.iter().for_each(|barrier| found[barrier.last.index()].last += 1);
     found.retain(|times| times.on_path() > 0 || times.cpu > 0);
     found.sort_by_key(|times| Reverse((times.on_path(), times.cpu)));
     let time = time_of_steps(steps);
@@ -286,7 +291,7 @@ pub(super) fn no_functions(selection: &Selection<'_>) -> Table {
 }
 
 /// The table `critical_path`: functions by time on the path, then by cost off it.
-pub(super) fn functions(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Table {
+pub(super) fn functions(selection: &Selection<'_>, steps: &Steps, paths: &Paths<'_>) -> Table {
     let sums = FunctionSums::of(selection, &PathWeights::on(selection, steps, paths));
     let functions = selection.functions();
     let ids: Vec<FunctionId> = functions.all().map(|(id, _)| id).collect();

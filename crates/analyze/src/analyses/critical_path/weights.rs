@@ -1,9 +1,11 @@
 //! [`PathWeights`]: what is on the critical path, by stack.
 
-use stepscope_model::ThreadId;
+use std::ops::Range;
+
+use stepscope_model::{Sample, ThreadId};
 
 use crate::query::select::Selection;
-use crate::query::step_paths::{Interval, Paths, State};
+use crate::query::step_paths::{Paths, State};
 use crate::query::steps::{Loops, Steps};
 use crate::query::weights::{Amount, StackWeights};
 
@@ -30,7 +32,7 @@ impl PathWeights {
     pub(crate) fn of(selection: &Selection<'_>) -> Option<Self> {
         let loops = Loops::of(selection)?;
         let paths = Paths::of(selection)?;
-        Some(Self::on(selection, loops.main(), paths)).filter(|weights| weights.steps > 0)
+        Some(Self::on(selection, loops.main(), &paths)).filter(|weights| weights.steps > 0)
     }
 
     /// What a step could be faster without: running, waits, and CPU waits that others cause.
@@ -38,7 +40,7 @@ impl PathWeights {
         [&self.running, &self.blocked, &self.holding]
     }
 
-    pub(super) fn on(selection: &Selection<'_>, steps: &Steps, paths: &Paths) -> Self {
+    pub(super) fn on(selection: &Selection<'_>, steps: &Steps, paths: &Paths<'_>) -> Self {
         let none = || StackWeights::none(selection.capture());
         let kept = steps.after_first();
         let mut weights = Self {
@@ -50,36 +52,36 @@ impl PathWeights {
             background_ns: 0,
             steps: kept.len() as u64,
         };
-        let mut running_on_path: Vec<Interval> = Vec::new();
-        for part in kept.clone().flat_map(|position| paths.of_step(position)) {
-            let length = u128::from(part.range.end - part.range.start);
-            match part.state {
-                State::Running => {
-                    weights.running_ns += length;
-                    running_on_path.push(Interval { thread: part.thread, range: part.range.clone() });
+        let samples = samples_by_time(selection);
+        let holders = paths.holders();
+        for position in kept {
+            let step = steps.range(position);
+            let before = |time_ns: u64| samples.partition_point(|(time, _)| *time < time_ns);
+            // Both lists are in time, so each part takes its samples from the end.
+            let mut of_step = samples[before(step.start)..before(step.end)].iter().rev().peekable();
+            for part in paths.of_step(position) {
+                let length = u128::from(part.ns());
+                let held = paths.held_during(&part, &holders);
+                match part.state {
+                    State::Running => weights.running_ns += length,
+                    State::Blocked(stack) if selection.has_stack(stack) && selection.has_thread(part.thread) => {
+                        *weights.blocked.at(stack) += Amount { weight: length, count: 1 };
+                    }
+                    State::Runnable => {
+                        let held = held.iter().map(|(_, range)| u128::from(range.end - range.start)).sum();
+                        weights.background_ns += length.saturating_sub(held);
+                    }
+                    State::Blocked(_) => {}
                 }
-                State::Blocked(stack) if selection.has_stack(stack) && selection.has_thread(part.thread) => {
-                    *weights.blocked.at(stack) += Amount { weight: length, count: 1 };
+                while let Some((time, sample)) = of_step.next_if(|(time, _)| *time >= part.range.start) {
+                    let amount = Amount { weight: sample.weight.into(), count: 1 };
+                    *weights.cpu.at(sample.stack) += amount;
+                    if part.state == State::Running && part.thread == sample.thread {
+                        *weights.running.at(sample.stack) += amount;
+                    } else if holder_at(&held, *time) == Some(sample.thread) {
+                        *weights.holding.at(sample.stack) += amount;
+                    }
                 }
-                State::Runnable => weights.background_ns += length,
-                State::Blocked(_) => {}
-            }
-        }
-        let held = paths.holdings.iter().map(|one| u128::from(one.range.end - one.range.start)).sum();
-        weights.background_ns = weights.background_ns.saturating_sub(held);
-        running_on_path.sort_unstable_by_key(|one| (one.thread, one.range.start));
-        let timed = is_timed(selection);
-        for sample in selection.samples().filter(|_| timed) {
-            let Some(time) = sample.time_ns else { continue };
-            if !steps.at(time).is_some_and(|position| kept.contains(&position)) {
-                continue;
-            }
-            let amount = Amount { weight: sample.weight.into(), count: 1 };
-            *weights.cpu.at(sample.stack) += amount;
-            if is_in(&running_on_path, sample.thread, time) {
-                *weights.running.at(sample.stack) += amount;
-            } else if is_in(&paths.holdings, sample.thread, time) {
-                *weights.holding.at(sample.stack) += amount;
             }
         }
         weights
@@ -91,9 +93,16 @@ pub(super) fn is_timed(selection: &Selection<'_>) -> bool {
     selection.event().is_some_and(|event| event.unit == "ns")
 }
 
-/// Whether a moment of a thread is in one of these intervals, which are sorted.
-fn is_in(intervals: &[Interval], thread: ThreadId, time_ns: u64) -> bool {
-    let before = intervals.partition_point(|one| (one.thread, one.range.start) <= (thread, time_ns));
-    let last = before.checked_sub(1).map(|index| &intervals[index]);
-    last.is_some_and(|one| one.thread == thread && one.range.contains(&time_ns))
+/// The selected samples of CPU time, by time.
+fn samples_by_time<'a>(selection: &Selection<'a>) -> Vec<(u64, &'a Sample)> {
+    let timed = selection.samples().filter(|_| is_timed(selection));
+    let mut samples: Vec<_> = timed.filter_map(|sample| Some((sample.time_ns?, sample))).collect();
+    samples.sort_by_key(|(time, _)| *time);
+    samples
+}
+
+/// The thread that held a CPU at a moment, of intervals from the last to the first.
+fn holder_at(held: &[(ThreadId, Range<u64>)], time_ns: u64) -> Option<ThreadId> {
+    let later = held.partition_point(|(_, range)| range.start > time_ns);
+    held.get(later).filter(|(_, range)| range.contains(&time_ns)).map(|(thread, _)| *thread)
 }

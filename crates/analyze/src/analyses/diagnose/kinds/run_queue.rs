@@ -15,7 +15,7 @@ use crate::analyses::diagnose::seen::Seen;
 use crate::query::cpu_holders::CpuHolders;
 use crate::query::functions::FunctionId;
 use crate::query::loops::Steps;
-use crate::query::step_paths::{Interval, Paths, State};
+use crate::query::step_paths::{Paths, State};
 use crate::query::weights::{Amount, StackWeights};
 use stepscope_model::{ThreadId, Wait, WaitState};
 
@@ -84,30 +84,27 @@ fn has_more_threads_than_cpus(seen: &Seen<'_, '_>) -> bool {
 fn without_a_free_cpu(seen: &Seen<'_, '_>, steps: &Steps) -> StackWeights {
     let mut weights = StackWeights::none(seen.capture());
     let Some(paths) = Paths::of(seen.selection) else { return weights };
-    let holders = CpuHolders::of(seen.capture(), &seen.off_cpu);
+    let holders = paths.holders();
     let yields = seen.yields();
     let cpus: FxHashSet<u32> = seen.capture().waits.iter().filter_map(|wait| wait.cpu).collect();
-    let mut held: Vec<Interval> = Vec::new();
+    let mut held: Vec<(ThreadId, Range<u64>)> = Vec::new();
     for part in steps.after_first().flat_map(|position| paths.of_step(position)) {
-        if part.state != State::Runnable {
-            continue;
-        }
-        let Some(row) = seen.off_cpu.row_before(part.thread, part.range.end) else { continue };
-        let wait = seen.selection.completed_wait(row);
+        let Some(place) = part.place.filter(|_| part.state == State::Runnable) else { continue };
+        let wait = seen.selection.completed_wait(paths.off_cpu().row(place));
         let gave_it_up = wait.state == WaitState::Preempted && wait.stack.is_some_and(|stack| yields[stack.index()]);
         let Some(cpu) = wait.cpu.filter(|_| !gave_it_up) else { continue };
         for (thread, range) in holders.within(cpu, &part.range) {
             let others = cpus.iter().filter(|other| **other != cpu);
             let all_held = others.fold(vec![range], |ranges, other| also_held(&holders, *other, &ranges));
-            held.extend(all_held.into_iter().map(|range| Interval { thread, range }));
+            held.extend(all_held.into_iter().map(|range| (thread, range)));
         }
     }
-    held.sort_unstable_by_key(|one| (one.thread, one.range.start));
+    held.sort_unstable_by_key(|(thread, range)| (*thread, range.start));
     for sample in seen.selection.samples() {
         let Some(time) = sample.time_ns else { continue };
-        let before = held.partition_point(|one| (one.thread, one.range.start) <= (sample.thread, time));
+        let before = held.partition_point(|(thread, range)| (*thread, range.start) <= (sample.thread, time));
         let last = before.checked_sub(1).map(|index| &held[index]);
-        if last.is_some_and(|one| one.thread == sample.thread && one.range.contains(&time)) {
+        if last.is_some_and(|(thread, range)| *thread == sample.thread && range.contains(&time)) {
             *weights.at(sample.stack) += Amount { weight: sample.weight.into(), count: 1 };
         }
     }
