@@ -50,7 +50,7 @@ impl<K: Hash + Eq> CallTreeRows<K> {
 
     /// The node for `frame` called from `parent`, added if new.
     pub fn node(&mut self, parent: Option<StackId>, frame: FrameId, capture: &mut Capture) -> StackId {
-        self.index_nodes(capture);
+        self.index(capture);
         let node = StackNode { parent, frame };
         let hash = hash_of(node);
         let stacks = &mut capture.stacks;
@@ -67,6 +67,13 @@ impl<K: Hash + Eq> CallTreeRows<K> {
         }
     }
 
+    /// The node, if it is in the table.
+    pub fn known(&self, node: StackNode, capture: &Capture) -> Option<StackId> {
+        let hash = hash_of(node);
+        let is_node = |&(other, id): &(u32, StackId)| other == hash && capture.stacks[id.index()] == node;
+        self.nodes.find(widened(hash), is_node).map(|&(_, id)| id)
+    }
+
     /// Adds a node that is known to be new. Where all are, none is looked up, and the table stays empty.
     pub fn new_node(parent: Option<StackId>, frame: FrameId, capture: &mut Capture) -> StackId {
         capture.stacks.push(StackNode { parent, frame });
@@ -74,7 +81,7 @@ impl<K: Hash + Eq> CallTreeRows<K> {
     }
 
     /// Takes nodes into the table that were added without it.
-    fn index_nodes(&mut self, capture: &Capture) {
+    pub fn index(&mut self, capture: &Capture) {
         let new = &capture.stacks[self.indexed..];
         if new.is_empty() {
             return;

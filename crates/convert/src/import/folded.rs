@@ -15,6 +15,7 @@
 //!
 //! Equal stacks of a thread are added up, so memory is bounded by the number of distinct stacks.
 
+mod leaves;
 mod options;
 #[cfg(test)]
 mod tests;
@@ -26,13 +27,16 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use stepscope_model::quantity::plural;
-use stepscope_model::{Capture, EventId, Frame, FrameId, Language, Module, ModuleId, Sample, StackId, ThreadId};
+use stepscope_model::{
+    Capture, EventId, Frame, FrameId, Language, Module, ModuleId, Sample, StackId, StackNode, ThreadId,
+};
 
 use super::call_tree::CallTreeRows;
 use super::lines::{Line, Lines};
 use super::text::{function_name, number, text};
 use super::{Head, ImportError, ImportOptions, Input, InputFormat, Malformed};
 
+use leaves::{Leaf, Leaves};
 pub use options::{FirstFrame, FoldedOptions, FoldedUnit, ThreadIds};
 use threads::Threads;
 
@@ -127,6 +131,7 @@ struct Reader<'a> {
     event: EventId,
     rows: CallTreeRows<Box<[u8]>>,
     sums: Sums,
+    leaves: Leaves,
     threads: Threads,
     modules: HashMap<String, ModuleId>,
     previous: Previous,
@@ -165,7 +170,8 @@ impl Sums {
 ///
 /// Collapse scripts sort their lines. As long as lines are in the order of their bytes and of one thread, all lines below one node
 /// follow each other, but for a line that ends there: `a;b 1`, `a;b2 1`, `a;b;c 1`. So a node that the previous line does not share
-/// is new, unless a line ended there, and such lines are known.
+/// is new, unless a line ended there, and such lines are known. From the first line on that is not in order, nodes are looked up, and
+/// [`Leaves`] are sorted.
 #[derive(Default)]
 struct Previous {
     is_out_of_order: bool,
@@ -190,6 +196,7 @@ impl<'a> Reader<'a> {
             event,
             rows: CallTreeRows::new(),
             sums: Sums::default(),
+            leaves: Leaves::default(),
             threads: Threads::default(),
             modules: HashMap::new(),
             previous: Previous::default(),
@@ -210,8 +217,7 @@ impl<'a> Reader<'a> {
                 self.lines += 1;
                 self.unended = (!line.ended).then_some((line.number, count));
                 self.two_counts += u64::from(parse(names).is_ok());
-                let (thread, stack) = self.stack(names);
-                self.add(thread, stack, count);
+                self.add_line(names, count);
             }
             Err(what) => self.malformed.add(line.number, what),
         }
@@ -231,8 +237,8 @@ impl<'a> Reader<'a> {
         samples.push(Sample { time_ns: None, thread, cpu: None, stack, event: self.event, weight: count });
     }
 
-    /// The thread and node of a line's names, reusing those shared with the previous line.
-    fn stack(&mut self, names: &[u8]) -> (ThreadId, Option<StackId>) {
+    /// Adds the names and the count of a line. Nodes that it shares with the previous line are not looked up again.
+    fn add_line(&mut self, names: &[u8], count: u64) {
         let shared = common_prefix(&self.previous.names, names);
         let is_shared = |end: usize| end <= shared && (end == names.len() || names[end] == b';');
         let same_thread = self.names_no_thread() || is_shared(self.previous.thread_end);
@@ -258,9 +264,13 @@ impl<'a> Reader<'a> {
         };
         // The first frame of a line without a thread has no `;` before it.
         let mut start = if self.names_no_thread() && parent.is_none() { 0 } else { end + 1 };
+        let thread = self.previous.thread.expect("set by `begin`, at the first line at the latest");
         while start <= names.len() {
             end = memchr::memchr(b';', &names[start..]).map_or(names.len(), |at| start + at);
             let frame = self.frame(&names[start..end]);
+            if self.previous.is_out_of_order && end == names.len() {
+                return self.leaves.add(Leaf::below(parent, frame, thread, count));
+            }
             let ended = &self.previous.ended;
             let node = match self.previous.is_out_of_order {
                 true => self.rows.node(parent, frame, &mut self.capture),
@@ -273,12 +283,36 @@ impl<'a> Reader<'a> {
             parent = Some(node);
             start = end + 1;
         }
-        if let Some(node) = parent.filter(|_| !self.previous.is_out_of_order)
-            && self.previous.ended.last().is_none_or(|(end, _)| *end < names.len())
-        {
+        if self.previous.is_out_of_order {
+            return self.leaves.add(Leaf::at(parent, thread, count, &self.capture));
+        }
+        if let Some(node) = parent.filter(|_| self.previous.ended.last().is_none_or(|(end, _)| *end < names.len())) {
             self.previous.ended.push((names.len(), node));
         }
-        (self.previous.thread.expect("set by `begin`, at the first line at the latest"), parent)
+        self.add(thread, parent, count);
+    }
+
+    /// Adds the leaves of lines that were out of order.
+    fn add_leaves(&mut self) {
+        let leaves = self.leaves.take();
+        if leaves.is_empty() {
+            return;
+        }
+        self.rows.index(&self.capture);
+        self.samples.reserve_exact(leaves.len());
+        self.capture.stacks.reserve_exact(leaves.len());
+        let mut last: Option<(StackNode, StackId)> = None;
+        for leaf in leaves {
+            let stack = leaf.node().map(|node| match last {
+                Some((same, stack)) if same == node => stack,
+                _ => self
+                    .rows
+                    .known(node, &self.capture)
+                    .unwrap_or_else(|| CallTreeRows::<Box<[u8]>>::new_node(node.parent, node.frame, &mut self.capture)),
+            });
+            last = leaf.node().zip(stack);
+            self.add(leaf.thread, stack, leaf.count);
+        }
     }
 
     fn names_no_thread(&self) -> bool {
@@ -322,6 +356,7 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(mut self, file: &str) -> Result<Capture, ImportError> {
+        self.add_leaves();
         self.capture.samples = std::mem::take(&mut self.samples).into();
         self.threads.assign_missing_tids(&mut self.capture);
         self.malformed.settle(&mut self.capture, file, Folded.name(), self.lines > 0)?;
