@@ -3,6 +3,7 @@
 //! Records come from live rings or from a `perf.data` file. Everything else (unwind tables, live memory, command lines) the
 //! assembler asks of a [`Target`]. Its entries go to a [`Sink`]: the raw log of a recording, or the builder of a capture.
 
+mod blocked;
 mod callchain;
 mod cpus;
 mod data_accesses;
@@ -24,6 +25,7 @@ use crate::initial_process::InitialProcess;
 use crate::kernel_record::{Body, FileIdentity, Map, Record, Switch, SwitchWay, ThreadIds};
 use crate::target::{Image, Target};
 use crate::thread_timeline::ThreadTimeline;
+pub use blocked::BlockedThread;
 use cpus::{Cpus, Exit, Leaving};
 pub use ended::Code;
 use ended::Ended;

@@ -85,7 +85,7 @@ pub mod written_switch;
 
 #[doc(hidden)]
 pub use address_space::PYTHON_STUB;
-pub use assembler::{Assembler, Code};
+pub use assembler::{Assembler, BlockedThread, Code};
 pub use builder::{Builder, Growing, Rows, finish, finish_in};
 pub use code_names::{NamedCode, Unnamed};
 pub use data_source::Hitm;

@@ -89,6 +89,11 @@ impl Registers {
         Some(Self { ip: *chain.first()?, sp: Self::NO_STACK, fp: u64::MAX, lr: 0, general: [None; GENERAL.len()] })
     }
 
+    /// Those of a thread that was looked at while it was blocked.
+    pub fn without_frame_pointer(ip: u64, sp: u64) -> Self {
+        Self { ip, sp, fp: 0, lr: 0, general: [None; GENERAL.len()] }
+    }
+
     #[cfg(target_arch = "x86_64")]
     pub fn native(self) -> UnwindRegsNative {
         UnwindRegsNative::new(self.ip, self.sp, self.fp)

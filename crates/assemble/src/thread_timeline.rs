@@ -122,6 +122,10 @@ pub struct ThreadTimeline {
     /// A wake-up that came while the thread still ran.
     early_wake_up: Option<WakeUp>,
     switch_stack: Option<StackRef>,
+    /// Where a look from outside found it blocked, and when.
+    seen_blocked: Option<(u64, StackRef)>,
+    /// When it last was seen at a stack, by either.
+    last_stack_ns: u64,
     /// Whether its waits are added up elsewhere: what looks like a lost switch is none.
     summed: bool,
     /// The last time at which it ran for sure.
@@ -156,6 +160,8 @@ impl ThreadTimeline {
             since_ns,
             early_wake_up: None,
             switch_stack: None,
+            seen_blocked: None,
+            last_stack_ns: 0,
             summed: false,
             seen_ns: since_ns,
             running_ns: 0,
@@ -167,6 +173,33 @@ impl ThreadTimeline {
     /// Sets the stack of the coming switch-out.
     pub fn will_switch_at(&mut self, stack: Option<StackRef>) {
         self.switch_stack = stack;
+    }
+
+    /// A look from outside found the thread blocked at this stack. All events until the look before this one are known.
+    pub fn see_blocked(&mut self, time_ns: u64, stack: StackRef) {
+        self.settle_last_look();
+        self.seen_blocked = Some((time_ns, stack));
+        self.last_stack_ns = self.last_stack_ns.max(time_ns);
+    }
+
+    /// Whether a look from outside can tell at which stack the thread waits, and it had none since this time. All events until the
+    /// last look must be known.
+    pub fn lacks_stack(&mut self, since_ns: u64) -> bool {
+        self.settle_last_look();
+        self.last_stack_ns < since_ns && !matches!(self.state, State::Off(wait) if wait.stack.is_some())
+    }
+
+    /// Gives a wait that goes on since before the last look the stack that was seen.
+    fn settle_last_look(&mut self) {
+        let Some((time_ns, seen)) = self.seen_blocked.take_if(|(time_ns, _)| self.since_ns <= *time_ns) else { return };
+        match &mut self.state {
+            State::Off(wait) if wait.state == WaitState::Blocked => wait.stack = wait.stack.or(Some(seen)),
+            State::Initial(InitialState::Blocked) => {
+                self.state = State::Off(OpenWait { stack: Some(seen), ..InitialState::Blocked.wait() });
+            }
+            // Its switch-out is not known yet.
+            State::Running | State::Initial(_) | State::Off(_) => self.seen_blocked = Some((time_ns, seen)),
+        }
     }
 
     /// The thread left the CPU.
@@ -181,7 +214,9 @@ impl ThreadTimeline {
         let state = if preempted { WaitState::Preempted } else { WaitState::Blocked };
         let early = self.early_wake_up.take().filter(|early| time_ns.saturating_sub(early.time_ns) <= EARLY_WAKE_UP_NS);
         let wake_up = early.filter(|_| !preempted).map(|early| WakeUp { time_ns: self.since_ns, ..early });
-        self.state = State::Off(OpenWait { state, stack: self.switch_stack.take(), wake_up });
+        let stack = self.switch_stack.take();
+        self.last_stack_ns = if stack.is_some() { self.last_stack_ns.max(time_ns) } else { self.last_stack_ns };
+        self.state = State::Off(OpenWait { state, stack, wake_up });
         None
     }
 
@@ -332,6 +367,10 @@ impl ThreadTimeline {
         let State::Off(OpenWait { state, stack, wake_up }) = self.state else { return None };
         let start_ns = self.since_ns;
         let end_ns = time_ns.max(start_ns);
+        let seen =
+            self.seen_blocked.take_if(|(time_ns, _)| *time_ns <= end_ns).filter(|(time_ns, _)| *time_ns >= start_ns);
+        let seen = seen.filter(|_| state == WaitState::Blocked).map(|(_, stack)| stack);
+        let stack = stack.or(seen);
         let runnable_ns = match state {
             WaitState::Preempted => Some(end_ns - start_ns),
             WaitState::Blocked => wake_up.map(|wake_up| end_ns - wake_up.time_ns.clamp(start_ns, end_ns)),
@@ -347,6 +386,38 @@ impl ThreadTimeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_look_from_outside_gives_the_wait_that_it_falls_into_its_stack() {
+        let mut timeline = ThreadTimeline::running(0);
+        let stack = StackRef;
+        // The events come later than the looks.
+        assert!(timeline.lacks_stack(u64::MAX));
+        timeline.see_blocked(150, stack(1));
+        timeline.switch_out(100, false);
+        let first = timeline.switch_in(200, None).unwrap();
+        timeline.switch_out(300, false);
+        let unseen = timeline.switch_in(310, None).unwrap();
+        assert_eq!((first.stack, unseen.stack), (Some(stack(1)), None));
+        // A wait that goes on is not looked at again.
+        timeline.see_blocked(450, stack(2));
+        timeline.switch_out(400, false);
+        assert!(!timeline.lacks_stack(u64::MAX));
+        assert_eq!(timeline.switch_in(900, None).unwrap().stack, Some(stack(2)));
+        // Neither a wait after the look nor one with a stack of its own takes it.
+        timeline.see_blocked(950, stack(3));
+        timeline.will_switch_at(Some(stack(4)));
+        timeline.switch_out(940, false);
+        assert_eq!(timeline.switch_in(960, None).unwrap().stack, Some(stack(4)));
+        timeline.see_blocked(970, stack(5));
+        timeline.switch_out(980, false);
+        assert_eq!(timeline.end(990).unwrap().stack, None);
+        assert_eq!([970, 971].map(|since_ns| timeline.lacks_stack(since_ns)), [false, true]);
+        let mut asleep = ThreadTimeline::initial(0, InitialState::Blocked);
+        asleep.see_blocked(10, stack(6));
+        assert!(!asleep.lacks_stack(u64::MAX));
+        assert_eq!(asleep.end(990).unwrap().stack, Some(stack(6)));
+    }
 
     /// Plays a timeline drawn as `TIME EVENT` lines: `in`, `out` (blocks), `preempt`, `wake` (by thread 7), `irq` (woken
     /// by an interrupt), `seen` (sampled), `end`. Gives the intervals off the CPU as `START-END STATE runnable`.

@@ -19,6 +19,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+mod blocked;
 mod files;
 mod maps;
 mod resources;
@@ -26,6 +27,7 @@ mod set;
 mod stat;
 mod tree;
 
+pub(crate) use blocked::BlockedReader;
 use stat::strings;
 
 pub use maps::{Access, Backing, Mapping};

@@ -1,7 +1,6 @@
 //! Threads that live a few sampling periods have their share, and those that start while a recorder attaches are seen, whatever the rights.
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -11,8 +10,7 @@ use stepscope_record::{Options, RecordError, Recording, Until, proc};
 
 mod recorded;
 
-/// The program, for the test that runs as another user.
-const PROGRAM: &str = "STEPSCOPE_TEST_SHORT_THREADS";
+use recorded::nobody;
 
 #[test]
 fn threads_of_two_milliseconds_have_their_share() {
@@ -22,45 +20,19 @@ fn threads_of_two_milliseconds_have_their_share() {
 
 #[test]
 fn threads_of_two_milliseconds_have_their_share_without_rights() {
-    as_nobody("threads_of_two_milliseconds_have_their_share_without_rights", "short");
+    nobody::run("threads_of_two_milliseconds_have_their_share_without_rights", "short_as_nobody", "short", &[]);
 }
 
 #[test]
 fn threads_that_start_while_a_recorder_without_rights_attaches_are_recorded() {
-    as_nobody("threads_that_start_while_a_recorder_without_rights_attaches_are_recorded", "starting");
-}
-
-/// Runs the ignored test of this program as another user.
-fn as_nobody(test: &str, program: &str) {
-    let skip = |why: &str| println!("skipped: {test}: {why}");
-    let Some(programs) = recorded::programs() else { return skip("g++ is missing") };
-    let as_nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-    if !Command::new("setpriv").args(as_nobody).arg("true").status().is_ok_and(|status| status.success()) {
-        return skip("rights cannot be given up here (setpriv)");
-    }
-    // Everything that `nobody` needs must be open to it.
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let copy = |from: &Path, name: &str| -> PathBuf {
-        let to = folder.path().join(name);
-        std::fs::copy(from, &to).unwrap();
-        to
-    };
-    let binary = copy(&std::env::current_exe().unwrap(), "short_threads");
-    let test_of = format!("{program}_as_nobody");
-    let program = copy(&programs.join(program), program);
-    let mut command = Command::new("setpriv");
-    command.args(as_nobody).arg(binary).args(["--exact", &test_of, "--nocapture", "--include-ignored"]);
-    let output = command.env(PROGRAM, program).output().unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout);
-    print!("{printed}");
-    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+    let test = "threads_that_start_while_a_recorder_without_rights_attaches_are_recorded";
+    nobody::run(test, "starting_as_nobody", "starting", &[]);
 }
 
 #[test]
 #[ignore = "run by another test, as a user without rights"]
 fn short_as_nobody() {
-    if let Some(program) = std::env::var_os(PROGRAM) {
+    if let Some(program) = nobody::program() {
         have_their_share(Path::new(&program));
     }
 }
@@ -69,7 +41,7 @@ fn short_as_nobody() {
 #[ignore = "run by another test, as a user without rights"]
 fn starting_as_nobody() {
     const THREADS: usize = 120;
-    let Some(program) = std::env::var_os(PROGRAM) else { return };
+    let Some(program) = nobody::program() else { return };
     let mut program = Command::new(program).arg(THREADS.to_string()).spawn().unwrap();
     let threads = |pid: u32| proc::threads(pid).unwrap_or_default();
     while threads(program.id()).len() < 5 {

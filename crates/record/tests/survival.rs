@@ -355,7 +355,7 @@ fn records_without_rights_in(folder: &Path, victim: Option<u32>) {
         other => panic!("{dimension}: {other:?}"),
     };
     assert!(lacks(Dimension::Cpu).contains("user space only"), "{}", lacks(Dimension::Cpu));
-    assert!(lacks(Dimension::Offcpu).contains("Where threads block is missing"), "{}", lacks(Dimension::Offcpu));
+    assert!(lacks(Dimension::Offcpu).contains("Where threads block is sampled"), "{}", lacks(Dimension::Offcpu));
     assert!(lacks(Dimension::Sched).contains("Wakers, and the time"), "{}", lacks(Dimension::Sched));
     let losses = &capture.info.losses;
     let (exact, sampled) = (losses.cpu_time_ns.unwrap(), losses.sampled_ns.unwrap());

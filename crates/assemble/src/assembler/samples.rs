@@ -175,29 +175,37 @@ impl<W: Target> Assembler<W> {
             let address = if index == 0 { address } else { address.wrapping_sub(1) };
             frames.push(self.interner.kernel_frame(address, sink));
         }
-        let found = self.processes.get_mut(&ids.pid).and_then(|process| {
+        let known = self.processes.get(&ids.pid).and_then(|process| {
             let copied = sample.regs.as_deref().and_then(|values| Registers::of_record(values, at.register_mask));
             let mut registers = copied.or_else(|| Registers::of_callchain(&chains.user))?;
             if let Some(probe) = self.step_probe.as_ref().filter(|_| process.space.is_out_of_line(registers.ip)) {
                 let holds_probe = |module: ModuleRef| self.interner.path(module) == probe.path;
                 registers.ip = process.space.back_in_line(registers.ip, probe.offset, holds_probe);
             }
-            let stack = UserStack { ids, registers, copied: &sample.stack, frame_pointer_chain: &chains.user };
-            let mut source = InternedFrames { interner: &mut self.interner, target: &mut self.target, sink };
-            Some(process.space.walk(&stack, &mut self.rule_caches, &mut source, &mut frames))
+            Some(UserStack { ids, registers, copied: &sample.stack, frame_pointer_chain: &chains.user })
         });
         self.losses.stacks_of_32_bit_code += u64::from(sample.is_32_bit);
-        self.losses.guessed_stacks += u64::from(found.is_some_and(|found| found.guessed));
-        self.losses.shortened_stacks += u64::from(found.is_some_and(|found| found.shortened));
-        match found.map(|found| found.ending) {
-            Some(Ending::Truncated) => self.losses.truncated_stacks += 1,
-            // Without a copy there is nothing to continue.
-            Some(Ending::Continued) if sample.regs.is_some() => self.losses.continued_stacks += 1,
-            Some(Ending::Root | Ending::Continued) | None => {}
+        if let Some(stack) = known {
+            self.walk(&stack, &mut frames, sink);
         }
         let stack = self.interner.stack(&frames, sink);
         self.scratch = frames;
         stack
+    }
+
+    /// Adds the frames of a user stack, and counts what is missing of it.
+    pub(super) fn walk(&mut self, stack: &UserStack<'_>, frames: &mut Vec<FrameRef>, sink: &mut impl Sink) {
+        let Some(process) = self.processes.get_mut(&stack.ids.pid) else { return };
+        let mut source = InternedFrames { interner: &mut self.interner, target: &mut self.target, sink };
+        let found = process.space.walk(stack, &mut self.rule_caches, &mut source, frames);
+        self.losses.guessed_stacks += u64::from(found.guessed);
+        self.losses.shortened_stacks += u64::from(found.shortened);
+        match found.ending {
+            Ending::Truncated => self.losses.truncated_stacks += 1,
+            // Without a copy there is nothing to continue.
+            Ending::Continued if stack.has_stack_pointer() => self.losses.continued_stacks += 1,
+            Ending::Root | Ending::Continued => {}
+        }
     }
 }
 

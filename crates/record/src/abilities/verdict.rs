@@ -85,8 +85,16 @@ impl Findings {
     fn offcpu(&self) -> Ability {
         let mut lacks = Vec::new();
         if self.switch_stacks != Outcome::Works {
-            let what = "Stacks of blocked time are not recorded, only its duration: this user may not record kernel \
-                        events.";
+            let what = match self.read_memory {
+                Outcome::Works => {
+                    "Stacks of blocked time come from looks at blocked threads, 20 a second: this user may not record \
+                     kernel events."
+                }
+                _ => {
+                    "Stacks of blocked time are not recorded, only its duration: this user may not record kernel \
+                     events."
+                }
+            };
             lacks.push(lack(what, Some(KERNEL_RIGHTS.to_owned())));
         }
         Ability::with(lacks)

@@ -14,6 +14,15 @@ use crate::perf::{
     WakerStacks,
 };
 
+/// When blocked threads are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Looks {
+    /// While not all context switches have a stack.
+    WhileThinned,
+    /// All the time: no context switch has a stack.
+    Always,
+}
+
 /// The events of a recording, opened one after the other. An event that fails is noted as missing.
 pub(super) struct Plan<'a> {
     pub events: &'a mut Events,
@@ -27,6 +36,8 @@ pub(super) struct Plan<'a> {
     pub counters: Option<CounterGroups>,
     /// Whether addresses of data come from the code at CPU samples.
     pub decodes_accesses: bool,
+    /// When stacks of waits come from looks at blocked threads.
+    pub looks: Option<Looks>,
 }
 
 /// What to do on a machine without counters.
@@ -50,6 +61,7 @@ impl<'a> Plan<'a> {
             switches: Switches::Unrecorded,
             counters: None,
             decodes_accesses: false,
+            looks: None,
         }
     }
 
@@ -119,11 +131,17 @@ impl<'a> Plan<'a> {
         }
         if self.wants(Dimension::Offcpu) {
             match self.events.add_switch_stacks() {
-                Ok(()) => drop(self.meanings.insert(Kind::SwitchStack, EventRole::SwitchStack)),
-                Err(error) => lacks.push(format!(
-                    "Where threads block is missing: the stacks at context switches need kernel events ({error}; \
-                     kernel.perf_event_paranoid at 1 or lower, or CAP_PERFMON)."
-                )),
+                Ok(()) => {
+                    self.looks = Some(Looks::WhileThinned);
+                    self.meanings.insert(Kind::SwitchStack, EventRole::SwitchStack);
+                }
+                Err(error) => {
+                    self.looks = Some(Looks::Always);
+                    lacks.push(format!(
+                        "Where threads block is sampled, by looks at blocked threads: the stacks at context switches need \
+                         kernel events ({error}; kernel.perf_event_paranoid at 1 or lower, or CAP_PERFMON)."
+                    ));
+                }
             }
         }
         self.note(Dimension::Offcpu, lacks);

@@ -1,6 +1,7 @@
 //! The thread that records: rings in, log out.
 
 mod attach;
+mod blocked;
 mod captures;
 mod switches;
 
@@ -15,6 +16,7 @@ use stepscope_assemble::written_switch::Pending;
 use stepscope_assemble::{Assembler, Entry, EventRole, Follow, Sink};
 use stepscope_model::{Dimension, DimensionStatus, Machine};
 
+use self::blocked::BlockedLooks;
 use super::feed::{AssemblerFeed, LossFeed};
 use super::log::{Counted, Output};
 use super::machine_speed::MachineSpeed;
@@ -95,6 +97,8 @@ pub(super) struct Recorder {
     own_peak_rss_bytes: u64,
     program: (Vec<String>, Option<String>, BTreeMap<String, String>),
     thinning: Thinning,
+    /// Looks at blocked threads, for waits that have no stack.
+    looks: Option<BlockedLooks>,
     /// Stacks, and waits one by one, where programs of ours write them.
     stack_budget: Budget,
     wait_budget: Budget,
@@ -185,7 +189,7 @@ impl Recorder {
         plan.add_system_calls();
         plan.add_steps();
         plan.add_others();
-        let Plan { dimensions, mut meanings, named, switches, counters, decodes_accesses, .. } = plan;
+        let Plan { dimensions, mut meanings, named, switches, counters, decodes_accesses, looks, .. } = plan;
         let machine = machine::describe();
         let window_ns = clock::now_ns();
         let resources = options.dimensions.contains(&Dimension::Resources).then(|| Resources::new(tree));
@@ -217,6 +221,7 @@ impl Recorder {
                 since: Instant::now(),
                 stacks: 0,
             },
+            looks: looks.map(|when| BlockedLooks::new(when, options.max_switch_stacks_hz)),
             stack_budget: Budget::new(options.max_switch_stacks_hz),
             wait_budget: Budget::new(options.max_switch_stacks_hz.saturating_mul(WAITS_PER_STACK)),
             pending_waits: None,
@@ -358,6 +363,7 @@ impl Recorder {
             Output::Paused => self.speed.rest(),
         }
         self.thin();
+        self.look_at_blocked();
         self.learn_program();
     }
 

@@ -1,6 +1,8 @@
 //! Programs whose profile or waits are known by construction, built and recorded.
 #![allow(dead_code)] // Each test binary uses a part.
 
+pub mod nobody;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -72,6 +74,7 @@ fn build_programs(sources: &Path, folder: &Path) -> Option<()> {
         && compile("steps", "steps.cpp", &["-g1"])
         && compile("ends", "ends.cpp", &["-g1"])
         && compile("naps", "naps.cpp", &["-g1"])
+        && compile("hurry", "hurry.cpp", &["-g1"])
         && compile("short", "short.cpp", &["-g1"])
         && compile("starting", "starting.cpp", &["-g1"]);
     let compile_c = |compiler: &str, name: &str, flags: &[&str]| {
