@@ -295,8 +295,8 @@ fn missing_stacks(selection: &Selection<'_>, blocked: u128, without: u128) -> Ve
     if estimated > 0 {
         notes.push(note!(
             Limit,
-            "{} of blocked time ({}) counts at stacks of similar waits of the same thread: threads switched too often to \
-             keep each stack. More stacks: --switch-stacks-hz.",
+            "{} of blocked time ({}) counts at stacks of similar waits of the same thread: only some waits have a stack of \
+             their own. More stacks: --switch-stacks-hz, or more rights (`stepscope doctor`).",
             share(estimated),
             NoteValue::ns(estimated)
         ));
