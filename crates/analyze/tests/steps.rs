@@ -180,7 +180,7 @@ proptest! {
         with(&capture, |selection| {
             let Some(loops) = Loops::of(selection) else { return Ok(()) };
             let off_cpu = OffCpu::of(&capture);
-            let paths = Paths::walk(&capture, loops.main(), &off_cpu);
+            let paths = Paths::walk(&capture, loops.clone());
             for position in 0..loops.main().count() {
                 let range = loops.main().range(position);
                 let mut time = range.end;

@@ -96,6 +96,12 @@ impl KnownPaths {
 }
 
 impl<'a> Paths<'a> {
+    /// Walks back from the end of every step of the main loop.
+    pub fn walk(capture: &'a Capture, loops: Arc<Loops>) -> Self {
+        let known = KnownPaths::of(capture, loops.main());
+        Self::known(capture, loops, Arc::new(known))
+    }
+
     /// Of a capture whose paths were walked.
     pub(crate) fn known(capture: &'a Capture, loops: Arc<Loops>, known: Arc<KnownPaths>) -> Self {
         Self { capture, loops, off_cpu: OffCpu::in_order(capture, known.order.clone()), known }
