@@ -13,7 +13,9 @@ pub enum LoopShape {
     /// It goes from element to element and compares, and does something with those that fit. Passing over the others writes
     /// nothing.
     Scan,
-    /// It follows one chain of pointers to its end without a decision, and writes nothing: what it computes is of the whole chain.
+    /// It goes from element to element and calls a function for each, and does nothing else.
+    Visit,
+    /// It follows one chain of pointers or indices to its end without a decision, and writes nothing: what it computes is of the whole chain.
     Chain,
     /// It reads the same memory again and again and changes nothing: only another thread can end it.
     Spin,
@@ -32,6 +34,8 @@ pub struct CodeLoop {
     pub uses: Vec<Range<u64>>,
     /// Whether a function that it calls compares.
     pub calls: bool,
+    /// Whether another loop of its function is around it.
+    pub is_nested: bool,
 }
 
 /// The loops of a module's hot functions.
@@ -45,6 +49,36 @@ pub struct ModuleLoops {
     pub loops: Vec<CodeLoop>,
     /// Return addresses, in order, of calls that are no wait: they are in no loop, or in one that calls something else, too.
     pub no_waits: Vec<u64>,
+    /// Return addresses, in order, of the calls of functions that have no loop.
+    pub straight_calls: Vec<u64>,
+    /// Functions of a few instructions that only load and compare: without loops, calls, writes and arithmetic with numbers.
+    pub questions: Vec<Range<u64>>,
+}
+
+/// A loop in the source of an interpreted program, whose lines show what it does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineLoop {
+    /// What it does.
+    pub shape: LoopShape,
+    /// The lines that all elements take.
+    pub inside: Vec<u32>,
+    /// Lines that run once for each time that the loop is entered.
+    pub edges: Vec<u32>,
+    /// What it does with elements that fit.
+    pub uses: Vec<u32>,
+    /// Whether it runs in a frame of its own, as a generator does: at the same lines of other frames it is entered.
+    pub has_own_frame: bool,
+}
+
+/// The loops of a source file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileLoops {
+    /// Path of the file.
+    pub path: String,
+    /// Its loops with a known shape.
+    pub loops: Vec<LineLoop>,
+    /// Lines, in order, of functions that have no loop.
+    pub straight: Vec<u32>,
 }
 
 impl ModuleLoops {

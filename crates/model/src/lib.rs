@@ -54,7 +54,7 @@ pub use capture::{
 pub use clock::{
     AlignmentMethod, ClockAlignment, ClockExchange, ClockId, ClockPeer, Clocks, Merged, MergedMachine, WallReading,
 };
-pub use code_loop::{CodeLoop, LoopShape, ModuleLoops};
+pub use code_loop::{CodeLoop, FileLoops, LineLoop, LoopShape, ModuleLoops};
 pub use column::{Column, Importance, Kind};
 pub use data_access::{CACHE_LINE_BYTES, DataAccess};
 pub use event_count::EventCount;

@@ -52,6 +52,7 @@
 //! | `demangle` | readable C++ and Rust names |
 //! | `instructions` | the instructions of a function, by `objdump` |
 //! | `loops` | what loops of machine code do: search, scan, wait |
+//! | `python_source` | what loops of Python sources do |
 //! | `entries`, `producers` | functions by name; compilers and their flags |
 //! | `texts` | interned names |
 
@@ -74,6 +75,7 @@ mod options;
 mod packages;
 mod producers;
 mod python_lines;
+mod python_source;
 mod symbolizer;
 mod symbols;
 mod texts;
@@ -88,6 +90,7 @@ pub use go_functions::{GO_FUNCTIONS_SECTIONS, GoFunction, GoFunctions, go_text_s
 pub use instructions::{FunctionCode, Instruction, NoInstructions};
 pub use options::{Options, RecordedKernel};
 pub use producers::producers;
+pub use python_source::python_loops;
 pub use stepscope_model::SymbolSource;
 pub use symbolizer::Symbolizer;
 pub use vdso::own_vdso;

@@ -5,6 +5,7 @@
 //! instructions read, write and compare. Only x86-64 is decoded: other code has no loops here.
 
 mod graph;
+mod indices;
 mod instruction;
 mod shape;
 #[cfg(test)]
@@ -12,14 +13,15 @@ mod tests;
 
 use std::ops::Range;
 
+use iced_x86::FlowControl;
 use object::{Architecture, Object, ObjectSection};
-use stepscope_model::{Module, ModuleLoops};
+use stepscope_model::{CodeLoop, Module, ModuleLoops};
 
 use crate::Symbolizer;
 use crate::function_starts::FunctionStarts;
 use crate::instructions::extent;
 use graph::{Graph, Natural};
-use instruction::Effect;
+use instruction::{Effect, Operation};
 
 impl Symbolizer {
     /// The loops of the functions of a module that hold these addresses, in the recorded build. None if that build is not here.
@@ -43,12 +45,26 @@ impl Symbolizer {
             let Some(bytes) = bytes(&elf, &extent) else { continue };
             let graph = Graph::of(bytes, extent.start);
             let loops = graph.loops();
-            found.loops.extend(loops.iter().filter_map(|one| shape::classify(&graph, &loops, one)));
+            found.loops.extend(loops.iter().filter_map(|one| classify(&graph, &loops, one)));
             found.no_waits.extend(no_waits(&graph, &loops));
+            if loops.is_empty() {
+                found.straight_calls.extend(returns(&graph, 0..graph.blocks.len()));
+            }
+            if is_question(&graph, &loops) {
+                found.questions.push(extent);
+            }
         }
         found.no_waits.sort_unstable();
+        found.straight_calls.sort_unstable();
         found
     }
+}
+
+/// One of a function's loops, if its shape is a known one.
+fn classify(graph: &Graph, loops: &[Natural], natural: &Natural) -> Option<CodeLoop> {
+    let found = shape::classify(graph, loops, natural).or_else(|| indices::chain(graph, natural))?;
+    let is_nested = loops.iter().any(|one| one.head != natural.head && one.blocks.contains(&natural.head));
+    Some(CodeLoop { is_nested, ..found })
 }
 
 /// The bytes between two addresses.
@@ -57,19 +73,38 @@ fn bytes<'data>(elf: &object::File<'data>, extent: &Range<u64>) -> Option<&'data
     elf.sections().find_map(|section| section.data_range(extent.start, length).ok().flatten())
 }
 
+/// Most instructions of a function that only answers a question.
+const MOST_OF_QUESTION: usize = 32;
+
+/// Whether a function only loads, compares and returns: it has no loop, calls nothing, writes nothing and computes no numbers.
+fn is_question(graph: &Graph, loops: &[Natural]) -> bool {
+    let mut operations = graph.blocks.iter().flat_map(|block| &block.operations).peekable();
+    let is_plain = |one: &Operation| match one.effect {
+        Effect::Work => one.flow == FlowControl::Return,
+        Effect::Call => false,
+        _ => matches!(one.flow, FlowControl::Next | FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch),
+    };
+    operations.peek().is_some() && loops.is_empty() && {
+        let all: Vec<&Operation> = operations.collect();
+        all.len() <= MOST_OF_QUESTION && all.into_iter().all(is_plain)
+    }
+}
+
+/// Return addresses of the calls in these blocks.
+fn returns(graph: &Graph, blocks: impl IntoIterator<Item = usize>) -> Vec<u64> {
+    let operations = blocks.into_iter().flat_map(|block| &graph.blocks[block].operations);
+    operations.filter(|one| one.effect == Effect::Call).map(|one| one.end).collect()
+}
+
 /// Return addresses of the calls that are in no loop, or whose innermost loop has other calls.
 fn no_waits(graph: &Graph, loops: &[Natural]) -> Vec<u64> {
-    let returns = |block: &usize| {
-        let calls = graph.blocks[*block].operations.iter().filter(|one| one.effect == Effect::Call);
-        calls.map(|one| one.end).collect::<Vec<u64>>()
-    };
     let of_block = |block: usize| {
-        let own = returns(&block);
+        let own = returns(graph, [block]);
         if own.is_empty() {
             return own;
         }
         let around = loops.iter().filter(|one| one.blocks.contains(&block)).min_by_key(|one| one.blocks.len());
-        let is_alone = around.is_some_and(|one| one.blocks.iter().flat_map(returns).count() == 1);
+        let is_alone = around.is_some_and(|one| returns(graph, one.blocks.iter().copied()).len() == 1);
         if is_alone { Vec::new() } else { own }
     };
     (0..graph.blocks.len()).flat_map(of_block).collect()

@@ -21,7 +21,7 @@ use super::graph::{Graph, Natural};
 use super::instruction::{CHANGED_BY_CALLS, Effect, Memory, Operation, RESULT, Registers};
 
 /// Most instructions of a pass.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 
 /// Most instructions of a loop with all that it does. Larger ones are the main loops of programs, and take long to look at.
 const MOST_OF_LOOP: usize = 2_000;
@@ -99,7 +99,7 @@ fn chain(graph: &Graph, natural: &Natural) -> Option<CodeLoop> {
 }
 
 /// An exchange with memory: a lock that is tried, a flag that is asked for.
-fn is_exchange(one: &Operation) -> bool {
+pub(super) fn is_exchange(one: &Operation) -> bool {
     matches!(one.mnemonic, Mnemonic::Xchg | Mnemonic::Cmpxchg | Mnemonic::Bts | Mnemonic::Btr)
 }
 
@@ -135,6 +135,7 @@ fn pass_of(graph: &Graph, natural: &Natural, may_call: bool) -> Option<CodeLoop>
     let shape = match (leaves, picks) {
         (true, _) => LoopShape::Search,
         (false, true) if !facts.gathers => LoopShape::Scan,
+        (false, false) if may_call && pass == natural.blocks && !facts.gathers => LoopShape::Visit,
         _ => return None,
     };
     Some(made(graph, natural, shape, &pass, calls > 0))
@@ -181,7 +182,7 @@ fn has_inner(graph: &Graph, natural: &Natural, pass: &BTreeSet<usize>) -> bool {
     })
 }
 
-fn made(graph: &Graph, natural: &Natural, shape: LoopShape, inside: &BTreeSet<usize>, calls: bool) -> CodeLoop {
+pub(super) fn made(graph: &Graph, natural: &Natural, shape: LoopShape, inside: &BTreeSet<usize>, calls: bool) -> CodeLoop {
     let range =
         |operations: &[Operation]| -> Option<Range<u64>> { Some(operations.first()?.start..operations.last()?.end) };
     let block_range = |block: &usize| range(&graph.blocks[*block].operations);
@@ -202,6 +203,7 @@ fn made(graph: &Graph, natural: &Natural, shape: LoopShape, inside: &BTreeSet<us
         edges: before.chain(after).collect(),
         uses: natural.blocks.difference(inside).filter_map(block_range).collect(),
         calls,
+        is_nested: false,
     }
 }
 
@@ -421,7 +423,7 @@ impl Facts {
 }
 
 /// What an instruction may change.
-fn changed(one: &Operation) -> Registers {
+pub(super) fn changed(one: &Operation) -> Registers {
     match one.effect {
         Effect::Call => one.writes | CHANGED_BY_CALLS,
         _ => one.writes,
@@ -429,7 +431,7 @@ fn changed(one: &Operation) -> Registers {
 }
 
 /// Registers that are read at the head before they are written: from the round before.
-fn carried(graph: &Graph, head: usize, blocks: &BTreeSet<usize>) -> Registers {
+pub(super) fn carried(graph: &Graph, head: usize, blocks: &BTreeSet<usize>) -> Registers {
     let mut live: BTreeMap<usize, Registers> = BTreeMap::new();
     let mut changes = true;
     while changes {

@@ -3,7 +3,7 @@
 use stepscope_model::LoopShape::{self, Chain, Scan, Search, Spin};
 
 use super::graph::Graph;
-use super::{no_waits, shape};
+use super::{classify, no_waits};
 
 fn graph(code: &str) -> Graph {
     let digit = |at: usize| u8::from_str_radix(&code[at..at + 2], 16).unwrap();
@@ -14,7 +14,7 @@ fn graph(code: &str) -> Graph {
 fn shapes(code: &str) -> Vec<LoopShape> {
     let graph = graph(code);
     let loops = graph.loops();
-    loops.iter().filter_map(|one| shape::classify(&graph, &loops, one)).map(|one| one.shape).collect()
+    loops.iter().filter_map(|one| classify(&graph, &loops, one)).map(|one| one.shape).collect()
 }
 
 #[rustfmt::skip]

@@ -2,11 +2,13 @@
 //!
 //! A sample's address shows the loop that it is in. Compilers inline a search or a wait into its caller, so that no name is left; the
 //! instructions stay. [`wanted`] lists the code to look at; the caller reads it and makes
-//! [`ModuleLoops`] of them. Code of other CPUs than x86-64 has none.
+//! [`ModuleLoops`] of them. Code of other CPUs than x86-64 has none. Of Python functions, the [lines] that run show it.
+
+mod lines;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stepscope_model::{Capture, CodeLoop, FrameKind, LoopShape, Module, ModuleId, ModuleLoops, StackId};
+use stepscope_model::{Capture, CodeLoop, FileLoops, FrameKind, LoopShape, Module, ModuleId, ModuleLoops, StackId};
 
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::select::Selection;
@@ -21,6 +23,15 @@ const GOES_ROUND: u128 = 8;
 
 /// Least part of a loop's cost that is in the comparisons that it calls.
 const COMPARES: f64 = 0.3;
+
+/// The loops of the code that findings need.
+#[derive(Debug, Clone, Default)]
+pub struct ReadCode {
+    /// Of machine code.
+    pub modules: Vec<ModuleLoops>,
+    /// Of Python sources.
+    pub files: Vec<FileLoops>,
+}
 
 /// Code of a module to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +60,26 @@ pub fn wanted(selections: &[Selection<'_>]) -> Vec<WantedCode> {
         one.addresses.dedup();
     }
     wanted
+}
+
+/// The Python sources that findings need, and the captures that need them: those of owned functions that are sampled.
+pub fn wanted_files(selections: &[Selection<'_>]) -> Vec<WantedFile> {
+    let mut wanted: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (index, selection) in selections.iter().enumerate() {
+        for path in lines::hot_files(selection, LEAST) {
+            wanted.entry(path).or_default().push(index);
+        }
+    }
+    wanted.into_iter().map(|(path, selections)| WantedFile { path, selections }).collect()
+}
+
+/// A source file to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedFile {
+    /// Its path.
+    pub path: String,
+    /// Positions of the captures that need it.
+    pub selections: Vec<usize>,
 }
 
 fn hot_code(selection: &Selection<'_>) -> BTreeMap<ModuleId, Vec<u64>> {
@@ -119,6 +150,10 @@ pub(super) struct HotLoop {
     pub edges: Amount,
     /// What it does with elements that fit, with what that calls.
     pub uses: Amount,
+    /// What it costs in questions that it asks of functions which only load and compare.
+    pub asked: Amount,
+    /// Whether another loop of its function is around it.
+    pub is_nested: bool,
     /// The line with most of its samples.
     pub line: Option<(String, u32)>,
 }
@@ -133,7 +168,14 @@ pub(super) struct Costs<'c, 'a> {
 }
 
 /// The hot loops of a capture that go round often.
-pub(super) fn hot_loops(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<HotLoop> {
+pub(super) fn hot_loops(costs: &Costs<'_, '_>, code: &ReadCode, questions: &[bool]) -> Vec<HotLoop> {
+    let mut found = hot_loops_of_modules(costs, &code.modules, questions);
+    found.extend(lines::hot_loops(costs, &code.files));
+    found.sort_by_key(|one| std::cmp::Reverse(one.amount.weight));
+    found
+}
+
+fn hot_loops_of_modules(costs: &Costs<'_, '_>, modules: &[ModuleLoops], questions: &[bool]) -> Vec<HotLoop> {
     let (capture, functions) = (costs.capture, costs.functions);
     let of_module: Vec<&[CodeLoop]> = capture
         .modules
@@ -145,6 +187,10 @@ pub(super) fn hot_loops(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<H
     }
     let mut sums: BTreeMap<(usize, usize), Sums> = BTreeMap::new();
     for (stack, amount) in costs.cpu.occupied() {
+        if questions[stack.index()] {
+            add_question(costs, &of_module, stack, amount, &mut sums);
+            continue;
+        }
         let Some(place) = Place::of(capture, functions, stack) else { continue };
         let loops = of_module[place.module.index()];
         // A call returns to the instruction after it.
@@ -164,31 +210,110 @@ pub(super) fn hot_loops(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<H
             }
         }
         for (index, one) in loops.iter().enumerate() {
-            let key = (place.module.index(), index);
             if CodeLoop::holds(&one.edges, address) && place.is_leaf {
-                sums.entry(key).or_default().edges += amount;
-            }
-            let other_call = !place.is_leaf && CodeLoop::holds(&one.inside, address) && !(one.calls && is_compared);
-            if CodeLoop::holds(&one.uses, address) || other_call {
-                sums.entry(key).or_default().uses += amount;
+                sums.entry((place.module.index(), index)).or_default().edges += amount;
             }
         }
     }
+    add_uses(costs, &of_module, &mut sums);
     let made = sums.into_iter().filter_map(|((module, index), sum)| {
         let one = &of_module[module][index];
-        let goes_round = one.shape == LoopShape::Spin || sum.inside.weight >= GOES_ROUND * sum.edges.weight;
         let compares = !one.calls || sum.compared.weight as f64 >= COMPARES * sum.inside.weight as f64;
-        if sum.stacks.is_empty() || !goes_round || !compares {
-            return None;
-        }
-        let (function, line) = heaviest(costs, &sum.stacks)?;
-        let mut inside = vec![false; capture.stacks.len()];
-        sum.stacks.iter().for_each(|stack| inside[stack.index()] = true);
-        Some(HotLoop { shape: one.shape, function, inside, amount: sum.inside, edges: sum.edges, uses: sum.uses, line })
+        let found = sum.into_loop(costs, one.shape).filter(|_| compares)?;
+        Some(HotLoop { is_nested: one.is_nested, ..found })
     });
-    let mut made: Vec<HotLoop> = made.collect();
-    made.sort_by_key(|one| std::cmp::Reverse(one.amount.weight));
-    made
+    made.collect()
+}
+
+/// Adds a stack that ends in a question to the loop that asks it.
+fn add_question(
+    costs: &Costs<'_, '_>,
+    of_module: &[&[CodeLoop]],
+    stack: StackId,
+    amount: Amount,
+    sums: &mut BTreeMap<(usize, usize), Sums>,
+) {
+    let Some(caller) = caller_of(costs.capture, stack) else { return };
+    let frame = &costs.capture.frames[costs.capture.stacks[caller.index()].frame.index()];
+    let (Some(module), Some(address)) = (frame.module, frame.address) else { return };
+    let loops = of_module[module.index()];
+    let asks = |one: &CodeLoop| one.calls && CodeLoop::holds(&one.inside, address.saturating_sub(1));
+    let innermost = (0..loops.len()).filter(|index| asks(&loops[*index])).min_by_key(|index| loops[*index].length());
+    if let Some(index) = innermost {
+        let sum = sums.entry((module.index(), index)).or_default();
+        sum.stacks.push(stack);
+        sum.inside += amount;
+        sum.compared += amount;
+        sum.asked += amount;
+    }
+}
+
+/// Adds what loops do with elements that fit: their other instructions, and all that they call but comparisons.
+fn add_uses(costs: &Costs<'_, '_>, of_module: &[&[CodeLoop]], sums: &mut BTreeMap<(usize, usize), Sums>) {
+    let capture = costs.capture;
+    let is_inside: BTreeSet<((usize, usize), StackId)> =
+        sums.iter().flat_map(|(key, sum)| sum.stacks.iter().map(|stack| (*key, *stack))).collect();
+    for (stack, amount) in costs.cpu.occupied() {
+        let leaf_address = capture.frames[capture.stacks[stack.index()].frame.index()].address;
+        let mut met = BTreeSet::new();
+        for node in capture.nodes_of(Some(stack)) {
+            let frame = &capture.frames[capture.stacks[node.index()].frame.index()];
+            let (Some(module), Some(address)) = (frame.module, frame.address) else { continue };
+            let is_leaf = leaf_address == Some(address);
+            let at = if is_leaf { address } else { address.saturating_sub(1) };
+            for (index, one) in of_module[module.index()].iter().enumerate() {
+                let key = (module.index(), index);
+                let is_use = CodeLoop::holds(&one.uses, at) || (!is_leaf && CodeLoop::holds(&one.inside, at));
+                if is_use && !is_inside.contains(&(key, stack)) && met.insert(key) {
+                    sums.entry(key).or_default().uses += amount;
+                }
+            }
+        }
+    }
+}
+
+/// The node that calls the code at a stack's leaf: what is inlined has the address of the function that it is inlined into.
+fn caller_of(capture: &Capture, stack: StackId) -> Option<StackId> {
+    let address = |node: StackId| capture.frames[capture.stacks[node.index()].frame.index()].address;
+    capture.nodes_of(Some(stack)).find(|node| address(*node) != address(stack))
+}
+
+/// One flag per frame: whether it is a call of a function that has no loop.
+pub(super) fn straight_calls(capture: &Capture, code: &ReadCode) -> Vec<bool> {
+    let of_module: Vec<Option<&ModuleLoops>> =
+        capture.modules.iter().map(|module| code.modules.iter().find(|one| one.is_of(module))).collect();
+    let is_one = |frame: &stepscope_model::Frame| match (frame.module, frame.address) {
+        (Some(module), Some(address)) if of_module[module.index()].is_some() => {
+            of_module[module.index()].is_some_and(|one| returns_to(&one.straight_calls, address))
+        }
+        _ => lines::is_straight(frame, &code.files),
+    };
+    capture.frames.iter().map(is_one).collect()
+}
+
+/// One flag per stack: whether it ends in an owned function that only loads and compares, and that owned code calls.
+pub(super) fn questions(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<bool> {
+    let (capture, functions) = (costs.capture, costs.functions);
+    let of_module: Vec<&[std::ops::Range<u64>]> = capture
+        .modules
+        .iter()
+        .map(|module| modules.iter().find(|one| one.is_of(module)).map_or(&[][..], |one| &one.questions))
+        .collect();
+    let is_one = |index: usize| {
+        let stack = StackId::from_index(index);
+        let frame = &capture.frames[capture.stacks[index].frame.index()];
+        let (Some(module), Some(address)) = (frame.module, frame.address) else { return false };
+        if !CodeLoop::holds(of_module[module.index()], address) || !functions.is_owner(functions.of_node(capture, stack)) {
+            return false;
+        }
+        caller_of(capture, stack).is_some_and(|caller| functions.is_owner(functions.of_node(capture, caller)))
+    };
+    (0..capture.stacks.len()).map(is_one).collect()
+}
+
+/// Whether an address is one of these return addresses. Some sources have the return address, some the one before it.
+fn returns_to(addresses: &[u64], address: u64) -> bool {
+    [address, address.wrapping_add(1)].iter().any(|one| addresses.binary_search(one).is_ok())
 }
 
 /// One flag per frame: whether it is a call that is no wait.
@@ -196,13 +321,9 @@ pub(super) fn no_waits(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<bo
     let capture = costs.capture;
     let of_module: Vec<Option<&ModuleLoops>> =
         capture.modules.iter().map(|module| modules.iter().find(|one| one.is_of(module))).collect();
-    let holds = |no_waits: &[u64], address: u64| {
-        // Some sources have the return address, some the one before it.
-        [address, address.wrapping_add(1)].iter().any(|one| no_waits.binary_search(one).is_ok())
-    };
     let is_one = |frame: &stepscope_model::Frame| {
         let (Some(module), Some(address)) = (frame.module, frame.address) else { return false };
-        of_module[module.index()].is_some_and(|one| holds(&one.no_waits, address))
+        of_module[module.index()].is_some_and(|one| returns_to(&one.no_waits, address))
     };
     capture.frames.iter().map(is_one).collect()
 }
@@ -214,6 +335,22 @@ struct Sums {
     compared: Amount,
     edges: Amount,
     uses: Amount,
+    asked: Amount,
+}
+
+impl Sums {
+    /// The loop, if it goes round often.
+    fn into_loop(self, costs: &Costs<'_, '_>, shape: LoopShape) -> Option<HotLoop> {
+        let goes_round = shape == LoopShape::Spin || self.inside.weight >= GOES_ROUND * self.edges.weight;
+        if self.stacks.is_empty() || !goes_round {
+            return None;
+        }
+        let (function, line) = heaviest(costs, &self.stacks)?;
+        let mut inside = vec![false; costs.capture.stacks.len()];
+        self.stacks.iter().for_each(|stack| inside[stack.index()] = true);
+        let Self { inside: amount, edges, uses, asked, .. } = self;
+        Some(HotLoop { shape, function, inside, amount, edges, uses, asked, is_nested: false, line })
+    }
 }
 
 /// The owned function and the line with most of the cost.
@@ -223,7 +360,7 @@ fn heaviest(costs: &Costs<'_, '_>, stacks: &[StackId]) -> Option<(FunctionId, Op
     let mut by_line: BTreeMap<(&str, u32), u128> = BTreeMap::new();
     for stack in stacks {
         let weight = costs.cpu.own[stack.index()].weight;
-        let Some(owner) = costs.functions.attributed(*stack) else { continue };
+        let Some(owner) = lines::named_owner(costs, *stack) else { continue };
         by_function.entry(owner.index()).or_insert((0, owner)).0 += weight;
         // The line in the owned code: that of what is inlined into it says little.
         let owned = capture.nodes_of(Some(*stack)).find(|node| costs.functions.of_node(capture, *node) == owner);
@@ -256,6 +393,8 @@ impl HotLoop {
                     of.amount += one.amount;
                     of.edges += one.edges;
                     of.uses += one.uses;
+                    of.asked += one.asked;
+                    of.is_nested &= one.is_nested;
                 }
                 None => merged.push(one.clone()),
             }

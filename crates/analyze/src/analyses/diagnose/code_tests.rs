@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use stepscope_model::{Capture, CodeLoop, LoopShape, ModuleLoops};
+use stepscope_model::{Capture, CodeLoop, FileLoops, LineLoop, LoopShape, ModuleLoops};
 
 use super::tests::{looping, work};
-use super::{Calls, table_with_code, wanted};
+use super::{Calls, ReadCode, table_with_code, wanted};
 use crate::columns::read::cells;
 use crate::drawn;
 
@@ -31,19 +31,20 @@ fn with_addresses(mut capture: Capture) -> Capture {
 
 /// Kind, function and gain of what a loop of this shape shows, at the lines above.
 fn found_with(capture: &Capture, shape: LoopShape, calls: bool) -> Vec<String> {
-    let one = CodeLoop { shape, inside: near(100), edges: near(200), uses: near(300), calls };
+    let one = CodeLoop { shape, inside: near(100), edges: near(200), uses: near(300), calls, is_nested: false };
     let module = ModuleLoops {
         path: "/bin/sim".to_owned(),
         build_id: Some("ab".to_owned()),
         loops: vec![one],
-        no_waits: Vec::new(),
+        ..ModuleLoops::default()
     };
     found_in(capture, &module)
 }
 
 fn found_in(capture: &Capture, module: &ModuleLoops) -> Vec<String> {
     drawn::selected(capture, &["sim::"], |selection| {
-        let table = table_with_code(std::slice::from_ref(selection), &Calls::default(), std::slice::from_ref(module));
+        let code = ReadCode { modules: vec![module.clone()], files: Vec::new() };
+        let table = table_with_code(std::slice::from_ref(selection), &Calls::default(), &code);
         cells(&table, &["kind", "function", "gain_share"])
     })
 }
@@ -61,14 +62,15 @@ fn a_loop_that_searches_is_found_where_no_name_is_left() {
         let wanted = wanted(std::slice::from_ref(selection));
         assert_eq!((wanted.len(), &wanted[0].addresses[..]), (1, &[100, 400, 900][..]));
         let one =
-            CodeLoop { shape: LoopShape::Search, inside: near(100), edges: Vec::new(), uses: Vec::new(), calls: false };
+            CodeLoop { shape: LoopShape::Search, inside: near(100), edges: Vec::new(), uses: Vec::new(), calls: false, is_nested: false };
         let module = ModuleLoops {
             path: "/bin/sim".to_owned(),
             build_id: Some("ab".to_owned()),
             loops: vec![one],
-            no_waits: Vec::new(),
+            ..ModuleLoops::default()
         };
-        cells(&table_with_code(std::slice::from_ref(selection), &Calls::default(), &[module]), &["finding"])
+        let code = ReadCode { modules: vec![module], files: Vec::new() };
+        cells(&table_with_code(std::slice::from_ref(selection), &Calls::default(), &code), &["finding"])
     });
     assert_eq!(
         title,
@@ -138,9 +140,115 @@ fn a_wrapper_of_the_clock_whose_code_has_no_wait_reads_it_often() {
         with_addresses(looping(|_, tenth| work(tenth, &[(6, clock)], "sim::Push [lib:/bin/sim] [file:push.cpp:510]")));
     let of = |no_waits: Vec<u64>| {
         let path = "/bin/sim".to_owned();
-        let module = ModuleLoops { path, build_id: Some("ab".to_owned()), loops: Vec::new(), no_waits };
+        let module = ModuleLoops { path, build_id: Some("ab".to_owned()), no_waits, ..ModuleLoops::default() };
         found_in(&capture, &module).remove(0)
     };
     assert_eq!(of(vec![500, 600]), "clock-read-often | sim::Now | 60");
     assert_eq!(of(vec![600]), "busy-wait-for-time | sim::Now | 60", "its caller may call it until it is time");
+}
+
+/// Findings of a Python program whose source has these loops.
+fn found_in_file(capture: &Capture, file: FileLoops) -> Vec<String> {
+    let code = ReadCode { modules: Vec::new(), files: vec![FileLoops { path: "/srv/sim.py".to_owned(), ..file }] };
+    drawn::selected(capture, &[], |selection| {
+        let table = table_with_code(std::slice::from_ref(selection), &Calls::default(), &code);
+        cells(&table, &["kind", "function", "gain_share"])
+    })
+}
+
+#[test]
+fn a_loop_of_a_python_source_is_a_search_or_a_scan_by_its_lines() {
+    let at = |line: u32| format!("py::World.find:/srv/sim.py [file:/srv/sim.py:{line}];_PyEval_EvalFrameDefault [lib:/usr/bin/python3.11]");
+    let capture = looping(|_, tenth| match tenth {
+        0..4 => at(11),
+        4 => at(13),
+        5 => at(10),
+        _ => "py::World.move:/srv/sim.py [file:/srv/sim.py:30]".to_owned(),
+    });
+    let of = |shape: LoopShape, edges: Vec<u32>, uses: Vec<u32>| {
+        let one = LineLoop { shape, inside: vec![11, 12], edges, uses, has_own_frame: false };
+        found_in_file(&capture, FileLoops { loops: vec![one], ..FileLoops::default() })
+    };
+    assert_eq!(of(LoopShape::Search, Vec::new(), Vec::new()), ["list-search | py::World.find | 40"]);
+    assert!(of(LoopShape::Search, vec![10], Vec::new()).is_empty(), "it goes round a few times");
+    assert_eq!(of(LoopShape::Scan, Vec::new(), vec![13]), ["full-scan-each-step | py::World.find | 40"]);
+    assert!(of(LoopShape::Scan, Vec::new(), vec![13, 30]).is_empty(), "much is done with those that fit");
+}
+
+#[test]
+fn a_generator_that_searches_is_told_of_the_function_around_it() {
+    let generator = "py::World.find:/srv/sim.py [file:/srv/sim.py:11];builtin_any [lib:/usr/bin/python3.11];\
+                     py::World.find.<locals>.<genexpr>:/srv/sim.py [file:/srv/sim.py:11]";
+    let capture = looping(|_, tenth| work(tenth, &[(4, generator)], "py::World.move:/srv/sim.py [file:/srv/sim.py:30]"));
+    let search = LineLoop {
+        shape: LoopShape::Search,
+        inside: vec![11],
+        edges: vec![11],
+        uses: Vec::new(),
+        has_own_frame: true,
+    };
+    let found = found_in_file(&capture, FileLoops { loops: vec![search], ..FileLoops::default() });
+    assert_eq!(found, ["list-search | py::World.find | 40"]);
+}
+
+/// A function that is asked ten times in each step, where `sim::Step` calls it from a loop of this shape.
+fn asked(shape: Option<LoopShape>, is_nested: bool) -> Vec<String> {
+    let question = "sim::Look [lib:/bin/sim] [file:look.cpp:100];sim::Is [lib:/bin/sim] [file:is.cpp:600]";
+    let capture = with_addresses(looping(|_, tenth| {
+        work(tenth, &[(2, INSIDE), (5, question)], "sim::Move [lib:/bin/sim] [file:move.cpp:900]")
+    }));
+    let one = |shape| CodeLoop {
+        shape,
+        inside: near(100),
+        edges: Vec::new(),
+        uses: Vec::new(),
+        calls: true,
+        is_nested,
+    };
+    let module = ModuleLoops {
+        path: "/bin/sim".to_owned(),
+        build_id: Some("ab".to_owned()),
+        loops: shape.map(one).into_iter().collect(),
+        questions: near(600),
+        ..ModuleLoops::default()
+    };
+    found_in(&capture, &module)
+}
+
+#[test]
+fn a_function_that_only_loads_and_compares_is_asked_very_often() {
+    assert_eq!(asked(None, false), ["called-very-often | sim::Is | 30"]);
+    assert_eq!(asked(Some(LoopShape::Scan), true), ["called-very-often | sim::Is | 30"], "all pairs are asked");
+}
+
+#[test]
+fn a_loop_that_asks_each_element_passes_over_nearly_all() {
+    assert_eq!(asked(Some(LoopShape::Scan), false), ["full-scan-each-step | sim::Look | 50"]);
+    assert_eq!(asked(Some(LoopShape::Visit), false), ["full-scan-each-step | sim::Look | 50"]);
+}
+
+#[test]
+fn a_loop_that_visits_each_element_for_work_is_no_scan() {
+    let works = "sim::Look [lib:/bin/sim] [file:look.cpp:100];sim::Burn [lib:/bin/sim] [file:burn.cpp:700]";
+    let capture = with_addresses(looping(|_, tenth| work(tenth, &[(5, INSIDE), (7, works)], "sim::Move")));
+    assert!(found_with(&capture, LoopShape::Visit, true).is_empty());
+}
+
+#[test]
+fn without_steps_a_chain_of_calls_needs_code_without_loops() {
+    let depth = |depth: u64| {
+        let up = "sim::Up [lib:/bin/sim] [file:up.cpp:500]";
+        vec![up; depth as usize].join(";")
+    };
+    let mut capture = with_addresses(looping(|step, tenth| match tenth {
+        0..6 => depth(1 + (step + tenth) % 6),
+        _ => "sim::Move [lib:/bin/sim] [file:move.cpp:900]".to_owned(),
+    }));
+    capture.steps.clear();
+    let of = |straight_calls: Vec<u64>| {
+        let (path, build_id) = ("/bin/sim".to_owned(), Some("ab".to_owned()));
+        found_in(&capture, &ModuleLoops { path, build_id, straight_calls, ..ModuleLoops::default() })
+    };
+    assert_eq!(of(vec![500]), ["chain-climbed-each-time | sim::Up | 60"]);
+    assert!(of(Vec::new()).is_empty(), "the function may walk a tree");
 }

@@ -36,11 +36,11 @@ use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::Arc;
 
-use stepscope_model::{ModuleLoops, Note, Phase, StackId, Table, note};
+use stepscope_model::{Note, Phase, StackId, Table, note};
 use stepscope_stats::{Estimate, student};
 
 pub use self::calls::{Calls, FunctionCalls};
-pub use self::code::{WantedCode, wanted};
+pub use self::code::{ReadCode, WantedCode, WantedFile, wanted, wanted_files};
 pub use self::finding::Confidence;
 use self::finding::Found;
 use self::gain::Gain;
@@ -185,12 +185,13 @@ impl Shown<'_, '_, '_> {
 
 /// The table `findings` of captures, with counts of calls as evidence.
 pub fn table(selections: &[Selection<'_>], calls: &Calls) -> Table {
-    table_with_code(selections, calls, &[])
+    table_with_code(selections, calls, &ReadCode::default())
 }
 
-/// The table `findings` of captures, with counts of calls and loops of machine code as evidence: those of the [`wanted`] code.
-pub fn table_with_code(selections: &[Selection<'_>], calls: &Calls, loops: &[ModuleLoops]) -> Table {
-    table::table(selections, &Diagnosis::of(selections, calls, loops))
+/// The table `findings` of captures, with counts of calls and loops of code as evidence: those of the [`wanted`] machine code and of the
+/// [`wanted_files`].
+pub fn table_with_code(selections: &[Selection<'_>], calls: &Calls, code: &ReadCode) -> Table {
+    table::table(selections, &Diagnosis::of(selections, calls, code))
 }
 
 /// What all captures show.
@@ -206,7 +207,7 @@ struct Diagnosis {
 }
 
 impl Diagnosis {
-    fn of(selections: &[Selection<'_>], calls: &Calls, code: &[ModuleLoops]) -> Self {
+    fn of(selections: &[Selection<'_>], calls: &Calls, code: &ReadCode) -> Self {
         let indices: Vec<usize> = (0..selections.len()).collect();
         let laws = laws_of_sweeps(selections);
         let is_smaller = |index: usize| matches!(laws[index], InSweep::Smaller);

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
-use stepscope_model::{Capture, ModuleLoops, NoteValue, Phase, Sample, StackId, ThreadId, Wait};
+use stepscope_model::{Capture, NoteValue, Phase, Sample, StackId, ThreadId, Wait};
 use stepscope_stats::Estimate;
 
 use super::calls::{Calls, Rate};
-use super::code::{Costs, HotLoop, hot_loops, no_waits};
+use super::code::{Costs, HotLoop, ReadCode, hot_loops, no_waits, questions, straight_calls};
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
 use super::recorded::Recorded;
@@ -63,6 +63,10 @@ pub(super) struct Seen<'s, 'a> {
     pub hot_loops: Vec<HotLoop>,
     /// One flag per frame: whether it is a call that is no wait. Empty without machine code.
     pub no_waits: Vec<bool>,
+    /// One flag per frame: whether it is a call of a function without loops. Empty without code.
+    pub straight_calls: Vec<bool>,
+    /// One flag per stack: whether it ends in an owned function that only loads and compares. Empty without machine code.
+    pub questions: Vec<bool>,
     /// Allocations and system calls.
     pub recorded: Recorded<'a>,
 }
@@ -95,6 +99,8 @@ impl<'s, 'a> Seen<'s, 'a> {
             calls: Vec::new(),
             hot_loops: Vec::new(),
             no_waits: Vec::new(),
+            straight_calls: Vec::new(),
+            questions: Vec::new(),
             recorded,
         })
     }
@@ -336,13 +342,17 @@ impl<'s, 'a> Seen<'s, 'a> {
         self.calls = rates.collect();
     }
 
-    /// Takes the loops of this capture's machine code.
-    pub fn take_code(&mut self, code: &[ModuleLoops]) {
+    /// Takes the loops of this capture's code.
+    pub fn take_code(&mut self, code: &ReadCode) {
         let (capture, functions) = (self.capture(), self.functions());
         let costs = Costs { capture, functions, cpu: &self.cpu, work: &self.work };
-        let (hot_loops, no_waits) = (hot_loops(&costs, code), no_waits(&costs, code));
+        let (no_waits, straight_calls) = (no_waits(&costs, &code.modules), straight_calls(capture, code));
+        let questions = questions(&costs, &code.modules);
+        let hot_loops = hot_loops(&costs, code, &questions);
         self.hot_loops = hot_loops;
         self.no_waits = no_waits;
+        self.straight_calls = straight_calls;
+        self.questions = questions;
     }
 
     /// Number of steps that costs are divided by, and their mean length in ns.

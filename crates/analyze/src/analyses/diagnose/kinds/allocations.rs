@@ -4,14 +4,17 @@
 //! far more look-ups beside them, the allocations are temporaries, such as the string that a key is made of.
 //! Look-alikes: two buffers that are swapped; allocations that live on.
 //!
+//! The gain includes their part of what releasing memory costs in other functions.
+//!
 //! A recorded heap decides: without an allocation in most steps there is no finding, and with many temporary ones a smaller
 //! cost is enough.
 
 use std::collections::BTreeMap;
 
+use super::releases;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
-use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::weights::Amount;
 use crate::query::work::Work;
@@ -185,7 +188,7 @@ fn of_function(seen: &Seen<'_, '_>, function: FunctionId, amount: Amount, at: &d
     };
     let share = seen.share(amount);
     let confidence = if share >= MUCH { Confidence::Strong } else { Confidence::Fair };
-    let without = parts((0..seen.capture().stacks.len()).map(|index| at(StackId::from_index(index))));
+    let without = releases::with_their_part(seen, at, &releases::stacks(seen));
     Found::of(seen, function, title, without).sure(confidence).because(
         format!("Allocation and growing containers take {} of the CPU time, all the time.", percent(share)),
         explain(seen, function),

@@ -1,16 +1,26 @@
 //! A small function is called very often: an accessor, a filter, a clock.
 //!
-//! Evidence: its calls, counted per step, together with the CPU time of a call. Without counts it is silent. Look-alikes: the
-//! samples of a function next to it, if calls are so short that a sample hits the wrong one.
+//! Evidence: its calls, counted per step, together with the CPU time of a call. Look-alikes: the
+//! samples of a function next to it, if calls are so short that a sample hits the wrong one. Half of its time is taken as the gain: some
+//! of the work has to be done in its caller.
 //!
-//! Half of its time is taken as the gain: some of the work has to be done in its caller.
+//! Without counts: machine code of a few instructions that only load and compare, without loops, calls, writes and arithmetic, costs all the
+//! time. Each call of it takes some nanoseconds. Its time is the gain, without the calls themselves: what it answers is known before, or
+//! can be asked at once. Look-alikes: comparisons that a library's sort calls.
 
+use stepscope_model::{LoopShape, StackId};
+
+use super::full_scan::asks_pairs;
 use crate::analyses::diagnose::Kind;
-use crate::analyses::diagnose::finding::{Confidence, Found, percent};
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::code::HotLoop;
+use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::seen::{Seen, parts};
 
 /// Least share of CPU time.
 const LEAST: f64 = 3.0;
+
+/// The same of questions.
+const LEAST_OF_QUESTIONS: f64 = 8.0;
 
 /// Least calls per step, or per second.
 const LEAST_CALLS: f64 = 1_000.0;
@@ -35,26 +45,66 @@ impl Kind for CalledOften {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let Some((_, step_ns)) = seen.steps() else { return Vec::new() };
-        let inclusive = seen.inclusive();
-        let often = seen.calls.iter().filter(|rate| {
-            let calls = rate.per_step >= LEAST_CALLS || rate.per_step / step_ns * 1e9 >= LEAST_CALLS_PER_SECOND;
-            calls && rate.call_ns <= SHORT_NS
-        });
-        often
-            .filter_map(|rate| {
-                let (_, amount) = inclusive.iter().find(|(function, _)| *function == rate.function)?;
-                let share = seen.share(*amount);
-                let title = format!("`{}` is called {} in each step", seen.name(rate.function), rate.times());
-                let half = seen.under(rate.function).into_iter().map(|under| if under { 0.5 } else { 0.0 }).collect();
-                let found = Found::of(seen, rate.function, title, half).sure(Confidence::Fair);
-                (share >= LEAST).then(|| {
-                    found.because(
-                        format!("All calls together are {} of the CPU time.", percent(share)),
-                        "rank --inclusive",
-                    )
-                })
-            })
-            .collect()
+        if seen.is_loading() {
+            return Vec::new();
+        }
+        let mut found = counted(seen);
+        let questions = questions(seen).into_iter();
+        let is_new = |one: &Found| !found.iter().any(|counted| counted.function == one.function);
+        let new: Vec<Found> = questions.filter(is_new).collect();
+        found.extend(new);
+        found
     }
+}
+
+/// Functions whose calls were counted.
+fn counted(seen: &Seen<'_, '_>) -> Vec<Found> {
+    let Some((_, step_ns)) = seen.steps() else { return Vec::new() };
+    let inclusive = seen.inclusive();
+    let often = seen.calls.iter().filter(|rate| {
+        let calls = rate.per_step >= LEAST_CALLS || rate.per_step / step_ns * 1e9 >= LEAST_CALLS_PER_SECOND;
+        calls && rate.call_ns <= SHORT_NS
+    });
+    let found = often.filter_map(|rate| {
+        let (_, amount) = inclusive.iter().find(|(function, _)| *function == rate.function)?;
+        let share = seen.share(*amount);
+        let title = format!("`{}` is called {} in each step", seen.name(rate.function), rate.times());
+        let half = seen.under(rate.function).into_iter().map(|under| if under { 0.5 } else { 0.0 }).collect();
+        let found = Found::of(seen, rate.function, title, half).sure(Confidence::Fair);
+        (share >= LEAST).then(|| {
+            found.because(format!("All calls together are {} of the CPU time.", percent(share)), "rank --inclusive")
+        })
+    });
+    found.collect()
+}
+
+/// Functions whose machine code only loads and compares. What a scan asks belongs to the scan.
+fn questions(seen: &Seen<'_, '_>) -> Vec<Found> {
+    if seen.questions.is_empty() {
+        return Vec::new();
+    }
+    let is_of_scan = |one: &&HotLoop| matches!(one.shape, LoopShape::Scan | LoopShape::Visit) && !asks_pairs(one);
+    let scans: Vec<_> = seen.hot_loops.iter().filter(is_of_scan).collect();
+    let asked = |stack: StackId| {
+        let index = stack.index();
+        let is_one = seen.questions[index] && !scans.iter().any(|scan| scan.inside[index]);
+        is_one.then(|| seen.functions().attributed(stack)).flatten()
+    };
+    let large = seen.by_function(asked).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST_OF_QUESTIONS);
+    let lasting = large.filter(|(function, _)| seen.recurs(|stack: StackId| asked(stack) == Some(*function)));
+    let found = lasting.map(|(function, amount)| {
+        let title = format!("`{}` is asked again and again, and only loads and compares", seen.name(function));
+        let stacks = (0..seen.questions.len()).map(StackId::from_index);
+        let without = parts(stacks.map(|stack| asked(stack) == Some(function)));
+        let share = percent(seen.share(amount));
+        let found = Found::of(seen, function, title, without).sure(Confidence::Fair).because(
+            format!("It is a few instructions, and all of its calls are {share} of the CPU time."),
+            explain(seen, function),
+        );
+        match seen.common_owner_above(function, &seen.under(function)) {
+            Some(caller) => found.because(format!("`{}` calls it.", seen.name(caller)), explain(seen, caller)),
+            None => found,
+        }
+    });
+    found.collect()
 }

@@ -3,13 +3,17 @@
 //! Evidence: memory is copied where a new container is made from another one, in all parts of the steady phase. The owned
 //! function that is named is the nearest that is no constructor. Look-alikes: a copy that another thread works on. Containers
 //! that grow copy their elements, too; `allocations-each-step` has those.
+//!
+//! The gain is that of all that making the copies costs: memory for them, its page faults, the strings in it. Of what releasing memory
+//! costs, they have the part that they have of taking memory.
 
 use stepscope_model::StackId;
 
+use super::releases;
 use crate::Function;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
-use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::{own_name, python_function};
 use crate::query::work::Work;
@@ -43,8 +47,8 @@ impl Kind for Copies {
         if seen.is_loading() {
             return Vec::new();
         }
-        let last = |name: &str| own_name(name).rsplit("::").next().unwrap_or_default().to_owned();
-        let makes = seen.paths_through(|function| !function.owned && MAKES.contains(&last(&function.name).as_str()));
+        let makes =
+            seen.paths_through(|function| !function.owned && MAKES.contains(&last_part(&function.name).as_str()));
         let grows = seen.paths_through(|function| {
             !function.owned && GROWS.iter().any(|part| own_name(&function.name).contains(part))
         });
@@ -55,13 +59,17 @@ impl Kind for Copies {
         let in_python = seen.paths_through(copies_in_python);
         let is_copy = |stack: StackId| copies(stack) || in_python[stack.index()];
         let user = |stack: StackId| is_copy(stack).then(|| user_of(seen, stack)).flatten();
+        let (making, releasing) = (makes_copies(seen, is_copy), releases::stacks(seen));
         let large = seen.by_function(user).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         large
             .filter(|(owner, _)| seen.is_steady(|stack| user(stack) == Some(*owner)))
             .map(|(owner, amount)| {
                 let title = format!("`{}` copies a container {}", seen.name(owner), seen.repeatedly());
-                let stacks = (0..makes.len()).map(StackId::from_index);
-                let without = parts(stacks.map(|stack| user(stack) == Some(owner)));
+                let is_of_it = |stack: StackId| {
+                    let is_made = making[stack.index()] && is_of_copy(seen.work[stack.index()]);
+                    user(stack) == Some(owner) || (is_made && user_of(seen, stack) == Some(owner))
+                };
+                let without = releases::with_their_part(seen, is_of_it, &releasing);
                 Found::of(seen, owner, title, without).sure(Confidence::Fair).because(
                     format!(
                         "Copying its elements takes {} of the CPU time, all the time.",
@@ -72,6 +80,39 @@ impl Kind for Copies {
             })
             .collect()
     }
+}
+
+/// What making a copy does.
+fn is_of_copy(work: Work) -> bool {
+    let takes = matches!(work, Work::Allocation | Work::ContainerGrowth | Work::GrowthMemory | Work::PageFault);
+    takes || matches!(work, Work::Copy | Work::Text | Work::Container)
+}
+
+/// One flag per stack: whether it is in a constructor, or a function of a container, that makes copies for the function below it.
+fn makes_copies(seen: &Seen<'_, '_>, is_copy: impl Fn(StackId) -> bool) -> Vec<bool> {
+    let (capture, functions) = (seen.capture(), seen.functions());
+    let is_constructor: Vec<bool> =
+        functions.all().map(|(_, function)| is_constructor(&own_name(&function.name))).collect();
+    let is_user = |id: FunctionId| functions.is_owner(id) && !is_constructor[id.index()];
+    let of = |node: StackId| functions.of_node(capture, node);
+    let mut makes = vec![false; functions.len()];
+    for (stack, _) in seen.cpu.occupied().filter(|(stack, _)| is_copy(*stack)) {
+        let makers = capture.nodes_of(Some(stack)).map(of).take_while(|id| !is_user(*id));
+        makers.for_each(|id| makes[id.index()] = true);
+    }
+    let mut flags: Vec<bool> = Vec::with_capacity(capture.stacks.len());
+    for (index, node) in capture.stacks.iter().enumerate() {
+        let id = of(StackId::from_index(index));
+        let is_maker = makes[id.index()]
+            && (is_constructor[id.index()] || MAKES.contains(&&*last_part(&functions.get(id).name)));
+        let above = node.parent.is_some_and(|parent| flags[parent.index()]);
+        flags.push(!is_user(id) && (is_maker || above));
+    }
+    flags
+}
+
+fn last_part(name: &str) -> String {
+    own_name(name).rsplit("::").next().unwrap_or_default().to_owned()
 }
 
 /// Whether a function of Python's `copy` or of NumPy makes a copy of what it gets.

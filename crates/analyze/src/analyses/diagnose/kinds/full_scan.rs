@@ -5,7 +5,7 @@
 //! costs more per element, and a container that is built for all, which has a kind of its own.
 //!
 //! Without a sweep: a [loop](super::super::code) of machine code loads something of each element, compares it and passes over nearly all, which
-//! takes much more than what it does with the others. Look-alikes: neighbours that are tested with arithmetic, and walks of a graph,
+//! takes much more than what it does with the others. Or it calls a function of each, nearly all of which only load and compare. Look-alikes: neighbours that are tested with arithmetic, and walks of a graph,
 //! whose elements are loaded by index.
 //!
 //! The size has to be the number of elements: if `n` stands for ten each, a visit seems to cost ten times as much.
@@ -120,12 +120,19 @@ fn passing_loops(seen: &Seen<'_, '_>) -> Vec<Found> {
     if seen.is_loading() {
         return Vec::new();
     }
-    let scans = HotLoop::of_shape(&seen.hot_loops, LoopShape::Scan).into_iter().filter(|scan| {
+    let loops: Vec<HotLoop> = seen.hot_loops.iter().filter(|one| !asks_pairs(one)).cloned().collect();
+    let scans = HotLoop::of_shape(&loops, LoopShape::Scan).into_iter();
+    // Without a decision of its own, the function that it calls has to do nothing.
+    let visits = HotLoop::of_shape(&loops, LoopShape::Visit).into_iter().filter(|visit| {
+        let (asked, all) = (visit.asked.weight as f64, (visit.asked.weight + visit.uses.weight) as f64);
+        asked > 0.0 && asked >= PASSES * all
+    });
+    let passes = scans.chain(visits).filter(|scan| {
         let (inside, uses) = (scan.amount.weight as f64, scan.uses.weight as f64);
         let at = |stack: stepscope_model::StackId| scan.inside[stack.index()];
         seen.share(scan.amount) >= LEAST_OF_LOOP && inside >= PASSES * (inside + uses) && seen.recurs(at)
     });
-    let found = scans.map(|scan| {
+    let found = passes.map(|scan| {
         let title = format!(
             "`{}` visits all elements {}, and {} passes over nearly all of them",
             seen.name(scan.function),
@@ -142,6 +149,11 @@ fn passing_loops(seen: &Seen<'_, '_>) -> Vec<Found> {
         Found::of(seen, scan.function, title, without).sure(Confidence::Fair).because(text, explain(seen, scan.function))
     });
     found.collect()
+}
+
+/// Whether a loop within another one asks each element by a call: `called-very-often` has the function that it calls.
+pub(super) fn asks_pairs(scan: &HotLoop) -> bool {
+    scan.is_nested && scan.asked.weight > 0
 }
 
 /// The work that a function's visits lead to, if it does not grow as they do.

@@ -37,6 +37,7 @@ mod polling;
 mod query_per_item;
 mod recursion;
 mod reference_counts;
+mod releases;
 mod run_queue;
 mod sleep_within;
 mod small_arrays;

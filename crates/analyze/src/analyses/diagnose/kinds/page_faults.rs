@@ -2,10 +2,16 @@
 //!
 //! Evidence: faults below one owned function in all parts of the steady phase, outside of allocators. Look-alikes: files that
 //! are mapped and read once.
+//!
+//! The gain includes the part of mapping and unmapping memory that the function has of all page faults.
 
+use stepscope_model::FrameKind;
+
+use crate::Function;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
 use crate::analyses::diagnose::seen::Seen;
+use crate::query::qualified_name::own_name;
 use crate::query::work::Work;
 
 const LEAST: f64 = 3.0;
@@ -30,6 +36,8 @@ impl Kind for PageFaults {
             return Vec::new();
         }
         let faults = |work: Work| work == Work::PageFault;
+        let maps = seen.paths_through(maps);
+        let all = seen.sum(|stack| faults(seen.work[stack.index()]));
         let owners = seen.by_owner(faults).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         owners
             .filter(|(owner, _)| {
@@ -38,11 +46,23 @@ impl Kind for PageFaults {
             })
             .map(|(owner, amount)| {
                 let title = format!("`{}` touches new memory {}", seen.name(owner), seen.repeatedly());
-                Found::of(seen, owner, title, seen.without(owner, faults)).sure(Confidence::Strong).because(
+                let mut without = seen.without(owner, faults);
+                let part = amount.weight as f32 / all.weight.max(1) as f32;
+                without.iter_mut().zip(&maps).filter(|(_, maps)| **maps).for_each(|(one, _)| *one = one.max(part));
+                Found::of(seen, owner, title, without).sure(Confidence::Strong).because(
                     format!("Page faults take {} of the CPU time.", percent(seen.share(amount))),
                     "show --view faults",
                 )
             })
             .collect()
     }
+}
+
+/// Whether it is the kernel's call that maps or unmaps memory.
+fn maps(function: &Function) -> bool {
+    const CALLS: [&str; 4] = ["sys_mmap", "sys_munmap", "sys_madvise", "ksys_mmap_pgoff"];
+    let own = own_name(&function.name);
+    let name = own.strip_suffix("_[k]").unwrap_or(&own);
+    let name = name.strip_prefix("__x64_").or_else(|| name.strip_prefix("__arm64_")).unwrap_or(name);
+    function.kind == FrameKind::Kernel && CALLS.contains(&name)
 }

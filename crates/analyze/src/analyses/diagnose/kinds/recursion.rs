@@ -5,6 +5,9 @@
 //! object starts a climb. Look-alikes: a tree that is walked from its root, whose outermost call is one; a division into parts (a
 //! sort, the building of a tree, a parser), which calls itself at several places, or whose outermost calls come first in a step.
 //!
+//! Without steps, the [code](super::super::code) has to show that the function has no loop: a walk of a tree calls itself once for each child,
+//! and the shooting of a ray looks at all that it may meet.
+//!
 //! The same as a [loop](super::super::code) of machine code: it follows one chain of pointers to its end, without a decision and
 //! without a write, and is entered again and again. Look-alikes: a list that is summed once a step, which is entered once.
 
@@ -27,6 +30,9 @@ const AT_ONE_PLACE: f64 = 0.9;
 
 /// Least work of outermost calls, as a part of that of the calls at the depth with most of it.
 const OUTERMOST: f64 = 0.4;
+
+/// Without steps, the least part of its time that is its own.
+const ALONE: f64 = 0.5;
 
 /// Least share of CPU time of a loop that follows a chain.
 const LEAST_OF_LOOP: f64 = 15.0;
@@ -61,14 +67,11 @@ impl Kind for Recursion {
             return Vec::new();
         }
         let mut found = climbing_loops(seen);
-        if seen.loops.is_none() {
-            return found;
-        }
         let owners = seen.inclusive().into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         for (function, amount) in owners {
             let Some(depth) = depth_of_chain(seen, function) else { continue };
             let under = seen.under(function);
-            let title = format!("`{}` calls itself along a chain in every step", seen.name(function));
+            let title = format!("`{}` calls itself along a chain {}", seen.name(function), seen.repeatedly());
             let without = parts(under.iter().copied());
             found.push(Found::of(seen, function, title, without).sure(Confidence::Fair).because(
                 format!(
@@ -116,6 +119,7 @@ fn depth_of_chain(seen: &Seen<'_, '_>, function: FunctionId) -> Option<f64> {
     // Of each node: how often the function is on its stack, and the frame of the innermost time.
     let mut nodes: Vec<(usize, Option<FrameId>)> = Vec::with_capacity(capture.stacks.len());
     let mut places: BTreeMap<(Option<u32>, Option<u64>), f64> = BTreeMap::new();
+    let mut straight = 0.0;
     for (index, node) in capture.stacks.iter().enumerate() {
         let (depth, innermost) = node.parent.map_or((0, None), |parent| nodes[parent.index()]);
         if seen.functions().of_node(capture, StackId::from_index(index)) != function {
@@ -125,7 +129,11 @@ fn depth_of_chain(seen: &Seen<'_, '_>, function: FunctionId) -> Option<f64> {
         if let Some(caller) = innermost {
             let frame = &capture.frames[caller.index()];
             let address = frame.address.filter(|_| frame.line.is_none());
-            *places.entry((frame.line, address)).or_default() += subtrees[index].weight as f64;
+            let weight = subtrees[index].weight as f64;
+            *places.entry((frame.line, address)).or_default() += weight;
+            if seen.straight_calls.get(caller.index()).is_some_and(|one| *one) {
+                straight += weight;
+            }
         }
         nodes.push((depth + 1, Some(node.frame)));
     }
@@ -141,8 +149,18 @@ fn depth_of_chain(seen: &Seen<'_, '_>, function: FunctionId) -> Option<f64> {
     let most = on_it.iter().fold(0.0, |most: f64, weight| most.max(*weight));
     let (at_one, at_all) = (places.values().fold(0.0, |most: f64, one| most.max(*one)), places.values().sum::<f64>());
     let is_chain = at_one >= AT_ONE_PLACE * at_all && on_it[0] >= OUTERMOST * most;
+    if seen.loops.is_none() && !(straight >= AT_ONE_PLACE * at_all && is_alone(seen, function)) {
+        return None;
+    }
     let outermost: Vec<Option<bool>> = nodes.iter().map(|(depth, _)| (*depth > 0).then_some(*depth == 1)).collect();
     (mean >= DEPTH && is_chain && come_at_all_times(seen, &outermost)).then_some(mean)
+}
+
+/// Whether most of a function's time is its own, not that of other functions of the program, and spent all the time.
+fn is_alone(seen: &Seen<'_, '_>, function: FunctionId) -> bool {
+    let under = seen.under(function);
+    let (all, own) = (seen.sum(|stack| under[stack.index()]), seen.at_owner(function, |_| true));
+    own.weight as f64 >= ALONE * all.weight as f64 && seen.is_steady(|stack| under[stack.index()])
 }
 
 /// Whether outermost calls are sampled at the same times of a step as all others. `outermost` has each node that the function is
