@@ -1,6 +1,6 @@
 // defect: for each engine's line of the display the state of the own process is read from /proc again, by a stream that is opened for it
 // kinds: kernel-files-read-again, file-opened-each-time
-// guilty: yard::Gauge::Read, yard::Statm::Read, yard::Display::Draw, yard::Gauge::Memory
+// guilty: yard::Gauge::Read, yard::Statm::Memory, yard::Display::Draw, yard::Gauge::Memory
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

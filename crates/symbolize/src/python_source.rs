@@ -86,7 +86,9 @@ fn items<'s>(all: &'s [Statement], body: Range<usize>) -> Vec<Item<'s>> {
 fn loop_at(all: &[Statement], at: usize) -> Option<LineLoop> {
     let statement = &all[at];
     let items = items(all, body_of(all, at));
-    if items.is_empty() || items.iter().any(|one| one.statement.starts_with("else") || one.statement.starts_with("elif")) {
+    if items.is_empty()
+        || items.iter().any(|one| one.statement.starts_with("else") || one.statement.starts_with("elif"))
+    {
         return None;
     }
     let (head, _) = head_of(&statement.text);
@@ -218,7 +220,8 @@ fn chain(all: &[Statement], at: usize, items: &[Item<'_>], name: &str) -> Option
     if !computes || !items.iter().all(is_kept) || items.iter().any(calls) {
         return None;
     }
-    let inside = all[at].lines.clone().chain(items.iter().flat_map(|one| one.lines().chain(one.body_lines()))).collect();
+    let inside =
+        all[at].lines.clone().chain(items.iter().flat_map(|one| one.lines().chain(one.body_lines()))).collect();
     Some(LineLoop { shape: LoopShape::Chain, inside, edges: before(all, at), uses: Vec::new(), has_own_frame: false })
 }
 
@@ -230,7 +233,8 @@ fn comprehension(statement: &Statement) -> Option<LineLoop> {
     }
     let open = before.rfind(['(', '['])?;
     let element = &before[open + 1..];
-    let caller = before[..open].trim_end_matches('(').rsplit(|one: char| !(one.is_alphanumeric() || one == '_')).next()?;
+    let caller =
+        before[..open].trim_end_matches('(').rsplit(|one: char| !(one.is_alphanumeric() || one == '_')).next()?;
     let (target, rest) = rest.split_once(" in ")?;
     let close = closing(rest)?;
     let (list, condition) = match rest[..close].split_once(" if ") {
@@ -278,7 +282,8 @@ fn closing(text: &str) -> Option<usize> {
 fn is_question(condition: &str, of_element: &BTreeSet<String>, by_index: bool) -> bool {
     let condition = condition.trim();
     let mentions = identifiers(condition).iter().any(|one| of_element.contains(*one));
-    let computes = ["(", "+", "*", "/", "%", " - ", " in ", " for ", " lambda "].iter().any(|one| condition.contains(one));
+    let computes =
+        ["(", "+", "*", "/", "%", " - ", " in ", " for ", " lambda "].iter().any(|one| condition.contains(one));
     mentions && !computes && (by_index || !condition.contains('['))
 }
 

@@ -39,7 +39,8 @@ pub(super) fn chain(graph: &Graph, natural: &Natural) -> Option<CodeLoop> {
     if operations.len() > MOST || !operations.iter().all(is_plain) || ends(graph, &path) != 1 {
         return None;
     }
-    let round = carried(graph, natural.head, &natural.blocks) & operations.iter().fold(0, |all, one| all | changed(one));
+    let round =
+        carried(graph, natural.head, &natural.blocks) & operations.iter().fold(0, |all, one| all | changed(one));
     let mut held: [Held; 64] = std::array::from_fn(|at| Held { of: round & (1 << at), is_loaded: false });
     let mut of_addresses = 0;
     for one in &operations {

@@ -61,10 +61,15 @@ pub(super) struct Operation {
     pub sets_flags: bool,
     /// Whether a constant is among the operands.
     pub has_constant: bool,
+    /// Whether its first operand is a byte of a register.
+    pub is_of_byte: bool,
 }
 
 /// Registers that a call may change.
 pub(super) const CHANGED_BY_CALLS: Registers = 0b0000_1111_1100_0111 | !0xffff;
+
+/// `rsp`.
+const STACK: Registers = 1 << 4;
 
 /// `rax`.
 pub(super) const RESULT: Registers = 1;
@@ -118,11 +123,19 @@ impl Operation {
             target: None,
             sets_flags: instruction.rflags_modified() != 0,
             has_constant: (0..instruction.op_count()).any(|at| is_constant(instruction.op_kind(at))),
+            is_of_byte: instruction.op0_register().is_gpr8(),
         };
         if matches!(one.flow, FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch) {
             one.target = Some(instruction.near_branch_target());
         }
         one.effect = one.effect_of(instruction);
+        if one.effect == Effect::Call {
+            // The return address that it pushes is no part of what a loop does.
+            one.reads &= !STACK;
+            one.writes &= !STACK;
+            one.memory = one.memory.filter(|memory| memory.registers & STACK == 0);
+            one.memory.iter_mut().for_each(|memory| memory.is_written = false);
+        }
         one
     }
 

@@ -63,7 +63,9 @@ impl Symbolizer {
 /// One of a function's loops, if its shape is a known one.
 fn classify(graph: &Graph, loops: &[Natural], natural: &Natural) -> Option<CodeLoop> {
     let found = shape::classify(graph, loops, natural).or_else(|| indices::chain(graph, natural))?;
-    let is_nested = loops.iter().any(|one| one.head != natural.head && one.blocks.contains(&natural.head));
+    // Two loops of the same blocks are two ways through one.
+    let is_around = |one: &Natural| one.blocks.len() > natural.blocks.len() && one.blocks.contains(&natural.head);
+    let is_nested = loops.iter().any(is_around);
     Some(CodeLoop { is_nested, ..found })
 }
 

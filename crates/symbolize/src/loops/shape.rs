@@ -115,11 +115,13 @@ fn pass_of(graph: &Graph, natural: &Natural, may_call: bool) -> Option<CodeLoop>
     let pass = cycle(graph, natural, is_clean);
     let operations = || pass.iter().flat_map(|block| &graph.blocks[*block].operations);
     let calls = operations().filter(|one| one.effect == Effect::Call).count();
-    if pass.is_empty() || operations().count() > MOST || (may_call != (calls == 1)) {
+    // A virtual function that the compiler expects is called in two ways.
+    let is_called = if may_call { (1..=2).contains(&calls) } else { calls == 0 };
+    if pass.is_empty() || operations().count() > MOST || !is_called {
         return None;
     }
     let facts = Facts::of(graph, natural.head, &pass);
-    if !facts.moves_on() {
+    if !facts.moves_on(may_call) {
         return None;
     }
     let is_nested = has_inner(graph, natural, &pass);
@@ -182,7 +184,13 @@ fn has_inner(graph: &Graph, natural: &Natural, pass: &BTreeSet<usize>) -> bool {
     })
 }
 
-pub(super) fn made(graph: &Graph, natural: &Natural, shape: LoopShape, inside: &BTreeSet<usize>, calls: bool) -> CodeLoop {
+pub(super) fn made(
+    graph: &Graph,
+    natural: &Natural,
+    shape: LoopShape,
+    inside: &BTreeSet<usize>,
+    calls: bool,
+) -> CodeLoop {
     let range =
         |operations: &[Operation]| -> Option<Range<u64>> { Some(operations.first()?.start..operations.last()?.end) };
     let block_range = |block: &usize| range(&graph.blocks[*block].operations);
@@ -228,6 +236,8 @@ struct Facts {
     advances: bool,
     /// Chains that are followed.
     chains: usize,
+    /// Whether it calls a function.
+    calls: bool,
     /// Carried registers that only count.
     counters: Registers,
     /// Bytes that a carried place moves on by, and that are read there.
@@ -348,6 +358,7 @@ impl Facts {
             is_walk,
             advances,
             chains,
+            calls: operations.iter().any(|one| one.effect == Effect::Call),
             counters: counters & !not_counters,
             strides,
         }
@@ -361,10 +372,11 @@ impl Facts {
         registers & !self.counters == 0
     }
 
-    /// Whether it goes from element to element, and carries nothing else along.
-    fn moves_on(&self) -> bool {
+    /// Whether it goes from element to element, and carries nothing else along. A function that it calls may get the number of the element.
+    fn moves_on(&self, calls: bool) -> bool {
         let others = self.carried & !self.places & !self.ends & !self.counters;
-        self.advances && !self.is_walk && others == 0
+        let advances = self.advances || (calls && self.carried & self.counters != 0);
+        advances && !self.is_walk && others == 0
     }
 
     /// Whether a block ends by comparing data with what stays the same.
@@ -383,14 +395,16 @@ impl Facts {
         let address = one.memory.map_or(0, |memory| memory.registers);
         let plain = one.reads & !address;
         let data = plain & self.data & !self.places;
+        // A truth value that a call gives, also where the register held an address before.
+        let is_truth = one.mnemonic == Mnemonic::Test && one.is_of_byte && plain == RESULT && self.calls;
         // What else is compared: registers that change are places, such as an end that is met.
-        let others = plain & self.written & !self.same & !data;
+        let others = if is_truth { 0 } else { plain & self.written & !self.same & !data };
         let is_text = varying.is_some_and(|memory| memory.bytes == 1 && self.strides_by_byte(&memory));
         let loads = || self.loads_of(graph, pass, data);
         let of_text = !is_nested
             && (is_text
                 || (varying.is_none() && loads().any(|memory| memory.bytes == 1 && self.strides_by_byte(&memory))));
-        let of_call = data & RESULT != 0 && loads().next().is_none();
+        let of_call = is_truth || (data & RESULT != 0 && loads().next().is_none());
         let has_data = varying.is_some() || data != 0 || of_call;
         // A number that is compared with itself: every element is checked for being one.
         let with_itself = one.is_of_floats() && one.memory.is_none() && plain.count_ones() == 1;

@@ -1,9 +1,9 @@
 //! Functions as GCC 12 compiles them with `-O2`, and the shapes of their loops.
 
-use stepscope_model::LoopShape::{self, Chain, Scan, Search, Spin};
+use stepscope_model::LoopShape::{self, Chain, Scan, Search, Spin, Visit};
 
 use super::graph::Graph;
-use super::{classify, no_waits};
+use super::{classify, is_question, no_waits};
 
 fn graph(code: &str) -> Graph {
     let digit = |at: usize| u8::from_str_radix(&code[at..at + 2], 16).unwrap();
@@ -30,6 +30,9 @@ const SHAPED: &[(&str, &[LoopShape], &str)] = &[
     ("spin_lock", &[Spin, Spin], "ba010000000f1f0089d0870785c074108b0785c074f2f390ebf6660f1f440000c3"),
     ("spin_two", &[Spin], "488b074839d075070fb60684c074f1b801000000c3"),
     ("climb", &[Chain], "660fefc04885ff7427f20f100d000000000f1f8000000000f20f59c1f20f584728488b7f184885ff75eec30f1f440000c3"),
+    ("climb_indices", &[Chain], "660f57c06666662e0f1f8400000000004839f2731648c1e206f20f58441710803c1700488b54170875e6c350488d05653504004889d74889c2ff15e1580400cc"),
+    ("visit_all", &[Visit, Visit, Visit], "415666490f7ec6415541545553803f007456488b5f18488b6f284c8b6f304c8b6738660f1f4400004939dc742b488b3b4883c30866490f6ec6488b07ff50104839dd75e4498b5d084983c508488dab000200004939dc75d55b5d415c415d415ec30f1f8000000000488b6f60488b5f584839dd74e30f1f00488b3b4883c30866490f6ec6488b07ff50104839dd75e95b5d415c415d415ec3"),
+    ("ask_pairs", &[Scan], "415741564c8d3565ffffff41554989fd41545531ed534883ec28c744241c00000000660f1f440000896c24084c8d3ced000000008d5d014d8d67080f1f44000041807d20007450498b7d008b74240889da488b07488b40104c39f00f85df000000e80affffff84c0742d498b4508f20f10155a0c0000f2420f100438f2420f5c042031c0660f5405240c0000660f2fd00f97c00144241c83c3014983c40881fbdc050000759a4883c5014881fddb0500000f8571ffffff4d8b6508498b5d1031ed4c39e37455660fefdb4d89e6f20f2addf20f115c2410660f1f840000000000f2410f100ef20f104424104983c608f20f58c1f20f114c2408e8a2fbfffff20f5905d20b0000f20f104c2408f20f58c1f2410f1146f84c39f375c583c50183fd28759e8b44241c4883c4285b5d415c415d415e415fc3662e0f1f840000000000ffd0e91fffffff660f1f840000000000"),
 ];
 
 #[rustfmt::skip]
@@ -85,4 +88,24 @@ fn a_call_may_wait_if_it_is_the_only_one_of_its_loop() {
     assert_eq!(no_waits(&works, &works.loops()), [0x1005, 0x100a]);
     let once = graph("e800000000c3");
     assert_eq!(no_waits(&once, &once.loops()), [0x1005]);
+}
+
+#[test]
+fn a_question_only_loads_and_compares() {
+    let is_one = |code: &str| {
+        let graph = graph(code);
+        let loops = graph.loops();
+        is_question(&graph, &loops)
+    };
+    // ret
+    assert!(is_one("c3"));
+    // mov rax, [rdi + 8]; mov edx, [rax + 4*rsi]; and edx, [rax + 4*rdx]; cmp edx, 1; sete al; ret
+    assert!(is_one("488b47088b14b023149083fa010f94c0c3"));
+    // mov [rdi], esi; ret
+    assert!(!is_one("8937c3"), "a write");
+    // addsd xmm0, xmm1; ret
+    assert!(!is_one("f20f58c1c3"), "arithmetic");
+    // call; ret
+    assert!(!is_one("e800000000c3"));
+    assert!(!is_one("8b0785c074fac3"), "a wait");
 }

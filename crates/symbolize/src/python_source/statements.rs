@@ -48,7 +48,8 @@ pub(super) fn statements(source: &str) -> Vec<Statement> {
             }
             None if trimmed.is_empty() => {}
             None => {
-                let indent = line.chars().take_while(|one| one.is_whitespace()).map(|one| if one == '\t' { 8 } else { 1 }).sum();
+                let indent =
+                    line.chars().take_while(|one| one.is_whitespace()).map(|one| if one == '\t' { 8 } else { 1 }).sum();
                 found.push(Statement { lines: number..number + 1, indent, text: trimmed.to_owned() });
             }
         }
@@ -152,7 +153,9 @@ pub(super) fn head_of(text: &str) -> (&str, &str) {
         match one {
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth -= 1,
-            ':' if depth == 0 && !is_lambda && !text[at..].starts_with(":=") => return (text[..at].trim(), text[at + 1..].trim()),
+            ':' if depth == 0 && !is_lambda && !text[at..].starts_with(":=") => {
+                return (text[..at].trim(), text[at + 1..].trim());
+            }
             _ => {}
         }
     }

@@ -31,7 +31,11 @@ fn a_generator_searches_in_its_own_frame() {
         "found = next(\n    (one\n     for one in self.all\n     if one.code == code), None)",
     ] {
         let loops = python_loops("", one).loops;
-        assert_eq!(loops.iter().map(|one| (one.shape, one.has_own_frame)).collect::<Vec<_>>(), [(Search, true)], "{one}");
+        assert_eq!(
+            loops.iter().map(|one| (one.shape, one.has_own_frame)).collect::<Vec<_>>(),
+            [(Search, true)],
+            "{one}"
+        );
     }
     assert_eq!(shapes("awake = [one for one in self.all if one.awake]"), [(Scan, vec![1])]);
 }
@@ -40,7 +44,8 @@ fn a_generator_searches_in_its_own_frame() {
 fn a_scan_passes_over_elements_that_do_not_fit() {
     let tick = "for lamp in lamps:\n    if lamp.lit:\n        lamp.burn()\n";
     assert_eq!(shapes(tick), [(Scan, vec![1, 2])]);
-    let skips = "for lamp in lamps:\n    if not lamp.lit:\n        continue\n    lamp.burn()\n    total += lamp.light\n";
+    let skips =
+        "for lamp in lamps:\n    if not lamp.lit:\n        continue\n    lamp.burn()\n    total += lamp.light\n";
     assert_eq!(shapes(skips), [(Scan, vec![1, 2, 3])]);
 }
 

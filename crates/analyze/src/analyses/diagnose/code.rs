@@ -6,6 +6,8 @@
 
 mod lines;
 
+pub(super) use self::lines::{is_nameless, named_owner};
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use stepscope_model::{Capture, CodeLoop, FileLoops, FrameKind, LoopShape, Module, ModuleId, ModuleLoops, StackId};
@@ -241,7 +243,7 @@ fn add_question(
     let innermost = (0..loops.len()).filter(|index| asks(&loops[*index])).min_by_key(|index| loops[*index].length());
     if let Some(index) = innermost {
         let sum = sums.entry((module.index(), index)).or_default();
-        sum.stacks.push(stack);
+        sum.asking.push(stack);
         sum.inside += amount;
         sum.compared += amount;
         sum.asked += amount;
@@ -252,7 +254,7 @@ fn add_question(
 fn add_uses(costs: &Costs<'_, '_>, of_module: &[&[CodeLoop]], sums: &mut BTreeMap<(usize, usize), Sums>) {
     let capture = costs.capture;
     let is_inside: BTreeSet<((usize, usize), StackId)> =
-        sums.iter().flat_map(|(key, sum)| sum.stacks.iter().map(|stack| (*key, *stack))).collect();
+        sums.iter().flat_map(|(key, sum)| sum.stacks.iter().chain(&sum.asking).map(|stack| (*key, *stack))).collect();
     for (stack, amount) in costs.cpu.occupied() {
         let leaf_address = capture.frames[capture.stacks[stack.index()].frame.index()].address;
         let mut met = BTreeSet::new();
@@ -303,7 +305,9 @@ pub(super) fn questions(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<b
         let stack = StackId::from_index(index);
         let frame = &capture.frames[capture.stacks[index].frame.index()];
         let (Some(module), Some(address)) = (frame.module, frame.address) else { return false };
-        if !CodeLoop::holds(of_module[module.index()], address) || !functions.is_owner(functions.of_node(capture, stack)) {
+        if !CodeLoop::holds(of_module[module.index()], address)
+            || !functions.is_owner(functions.of_node(capture, stack))
+        {
             return false;
         }
         caller_of(capture, stack).is_some_and(|caller| functions.is_owner(functions.of_node(capture, caller)))
@@ -331,6 +335,8 @@ pub(super) fn no_waits(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<bo
 #[derive(Default)]
 struct Sums {
     stacks: Vec<StackId>,
+    /// Stacks of the questions that it asks.
+    asking: Vec<StackId>,
     inside: Amount,
     compared: Amount,
     edges: Amount,
@@ -347,7 +353,7 @@ impl Sums {
         }
         let (function, line) = heaviest(costs, &self.stacks)?;
         let mut inside = vec![false; costs.capture.stacks.len()];
-        self.stacks.iter().for_each(|stack| inside[stack.index()] = true);
+        self.stacks.iter().chain(&self.asking).for_each(|stack| inside[stack.index()] = true);
         let Self { inside: amount, edges, uses, asked, .. } = self;
         Some(HotLoop { shape, function, inside, amount, edges, uses, asked, is_nested: false, line })
     }
@@ -360,7 +366,7 @@ fn heaviest(costs: &Costs<'_, '_>, stacks: &[StackId]) -> Option<(FunctionId, Op
     let mut by_line: BTreeMap<(&str, u32), u128> = BTreeMap::new();
     for stack in stacks {
         let weight = costs.cpu.own[stack.index()].weight;
-        let Some(owner) = lines::named_owner(costs, *stack) else { continue };
+        let Some(owner) = named_owner(capture, costs.functions, *stack) else { continue };
         by_function.entry(owner.index()).or_insert((0, owner)).0 += weight;
         // The line in the owned code: that of what is inlined into it says little.
         let owned = capture.nodes_of(Some(*stack)).find(|node| costs.functions.of_node(capture, *node) == owner);

@@ -99,6 +99,12 @@ fn a_file_per_item_is_found_in_loading_and_files_of_the_kernel_are_not_reopened(
     let watch =
         looping(|_, tenth| work(tenth, &[(1, "sim::Watch;open64;__x64_sys_openat [kernel]"), (4, table)], "sim::Move"));
     assert_eq!(found(&watch), ["kernel-files-read-again | sim::Watch | -"]);
+    let of_itself = looping(|_, tenth| {
+        let of_path = "sim::Watch;open64;__x64_sys_openat [kernel];pick_link [kernel];proc_self_get_link [kernel]";
+        let read = "sim::Watch;read;__x64_sys_read [kernel];seq_read_iter [kernel]";
+        work(tenth, &[(1, of_path), (2, read), (3, "sim::Watch;std::num_get<char>::do_get")], "sim::Move")
+    });
+    assert_eq!(found(&of_itself), ["kernel-files-read-again | sim::Watch | 30"], "the files of the own process");
 }
 
 #[test]
@@ -263,4 +269,51 @@ fn python_sorts_and_its_interpreter_is_never_named() {
         cells(&table, &["kind", "function", "finding"])
     });
     assert!(rows.iter().any(|row| row == "sort-each-step | - | Python code sorts in every step"), "{rows:?}");
+}
+
+#[test]
+fn containers_of_python_that_are_built_and_released_are_found_at_who_builds_them() {
+    let python = "[lib:/usr/bin/python3.11]";
+    let file = "/srv/sim.py";
+    let build = format!(
+        "py::Gate.open:{file};py::Road.index:{file};py::Road.index.<locals>.<dictcomp>:{file};PyDict_New {python}"
+    );
+    let release = format!("py::Gate.open:{file};dict_dealloc {python};tupledealloc {python}");
+    let of = |released: u64| {
+        let capture = looping(|_, tenth| {
+            work(tenth, &[(released, release.as_str()), (6, build.as_str())], "py::Car.drive:/srv/sim.py")
+        });
+        drawn::selected(&capture, &[], |selection| {
+            let table = table(std::slice::from_ref(selection), &Calls::default());
+            cells(&table, &["kind", "function", "gain_share"])
+        })
+    };
+    assert_eq!(of(2), ["allocations-each-step | py::Road.index:/srv/sim.py | 60"]);
+    assert!(of(0).is_empty(), "what is kept is not built in vain");
+}
+
+#[test]
+fn gains_include_their_part_of_what_releasing_memory_costs() {
+    let copy = "sim::Send;sim::Cloud::Cloud;std::vector<float>::vector";
+    let (copied, taken) = (format!("{copy};std::uninitialized_copy<float*>;memmove"), format!("{copy};malloc"));
+    let capture = looping(|_, tenth| match tenth {
+        0 | 1 => copied.clone(),
+        2 => taken.clone(),
+        3 => "sim::Plan;malloc".to_owned(),
+        4 | 5 => "sim::Drop;std::vector<float>::~vector;free".to_owned(),
+        _ => "sim::Move".to_owned(),
+    });
+    let rows = found(&capture);
+    // Half of the memory is taken for the copies.
+    assert!(rows.contains(&"copies-each-step | sim::Send | 40".to_owned()), "{rows:?}");
+    assert!(rows.contains(&"allocations-each-step | sim::Plan | 20".to_owned()), "{rows:?}");
+}
+
+#[test]
+fn page_faults_include_their_part_of_mapping_memory() {
+    let faults = "sim::Draw;asm_exc_page_fault [kernel];clear_page [kernel]";
+    let unmaps = "sim::Drop;__munmap;__x64_sys_munmap [kernel];unmap_region [kernel]";
+    let capture = looping(|_, tenth| work(tenth, &[(3, faults), (4, unmaps)], "sim::Move"));
+    let rows = found(&capture);
+    assert!(rows.contains(&"page-faults-each-step | sim::Draw | 40".to_owned()), "{rows:?}");
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
-use stepscope_model::{Capture, NoteValue, Phase, Sample, StackId, ThreadId, Wait};
+use stepscope_model::{Capture, FrameKind, NoteValue, Phase, Sample, StackId, ThreadId, Wait};
 use stepscope_stats::Estimate;
 
 use super::calls::{Calls, Rate};
@@ -50,6 +50,8 @@ pub(super) struct Seen<'s, 'a> {
     sampled: Vec<u64>,
     /// All of it.
     pub total: u128,
+    /// What the recorder's probes cost, which is not part of it.
+    of_probes: Amount,
     /// What each stack does for its nearest owned function.
     pub work: Vec<Work>,
     pub off_cpu: OffCpu<'a>,
@@ -76,10 +78,11 @@ impl<'s, 'a> Seen<'s, 'a> {
     pub fn of(selection: &'s Selection<'a>) -> Option<Self> {
         selection.event().filter(|event| matches!(events::role(event), Role::Cpu | Role::Other))?;
         let loops = Loops::of_costs(selection).filter(|_| selection.samples().all(|sample| sample.time_ns.is_some()));
-        let cpu = match &loops {
+        let mut cpu = match &loops {
             Some(loops) => loops.sample_weights(selection),
             None => StackWeights::of_samples(selection),
         };
+        let of_probes = take_probes(&mut cpu, selection);
         let total = cpu.total().weight;
         let mut sampled: Vec<u64> = selection.samples().filter_map(|sample| sample.time_ns).collect();
         sampled.sort_unstable();
@@ -92,6 +95,7 @@ impl<'s, 'a> Seen<'s, 'a> {
             cpu,
             sampled,
             total,
+            of_probes,
             work,
             off_cpu,
             path,
@@ -369,7 +373,7 @@ impl<'s, 'a> Seen<'s, 'a> {
             (Some(path), Some((_, mean))) => mean - path.background_ns as f64 / path.steps as f64,
             (None, Some((_, mean))) => mean,
             // Threads that run at the same time have more CPU time than that.
-            (_, None) => match self.selection.wall_ns().map(|wall| wall.saturating_sub(self.delay_ns()) as f64) {
+            (_, None) => match self.selection.wall_ns().map(|wall| wall.saturating_sub(self.not_its_own_ns()) as f64) {
                 Some(wall) if self.is_timed() => wall.max(self.total as f64),
                 wall => wall.unwrap_or(self.total as f64),
             },
@@ -377,7 +381,12 @@ impl<'s, 'a> Seen<'s, 'a> {
         whole.max(1.0)
     }
 
-    /// How long the busiest thread waited for a CPU.
+    /// How long the busiest thread waited for a CPU, and the time of the recorder's probes.
+    fn not_its_own_ns(&self) -> u64 {
+        let of_probes = if self.is_timed() { u64::try_from(self.of_probes.weight).unwrap_or(u64::MAX) } else { 0 };
+        self.delay_ns().saturating_add(of_probes)
+    }
+
     fn delay_ns(&self) -> u64 {
         let cpu = self.selection.cpu_times();
         let busiest = (0..cpu.len()).filter(|&index| cpu[index].is_some()).max_by_key(|&index| cpu[index]);
@@ -467,6 +476,22 @@ impl<'s, 'a> Seen<'s, 'a> {
         let inside = file.strip_prefix(folder.trim_end_matches('/')).and_then(|rest| rest.strip_prefix('/'));
         Some((inside.filter(|_| folder != "/").unwrap_or(file).to_owned(), frame.line?))
     }
+}
+
+/// Takes out what the recorder's probes cost: the traps of its breakpoints, where it counts steps or looks for them.
+fn take_probes(cpu: &mut StackWeights, selection: &Selection<'_>) -> Amount {
+    const TRAPS: [&str; 3] = ["asm_exc_int3", "asm_exc_debug", "uprobe_notify_resume"];
+    let (capture, functions) = (selection.capture(), selection.functions());
+    let is_trap = |function: &Function| function.kind == FrameKind::Kernel && TRAPS.contains(&kernel_name(function));
+    let traps: Vec<bool> = functions.all().map(|(_, function)| is_trap(function)).collect();
+    let within = functions.paths_through(capture, &traps);
+    let probed: Vec<StackId> = cpu.occupied().map(|(stack, _)| stack).filter(|stack| within[stack.index()]).collect();
+    probed.into_iter().map(|stack| std::mem::take(&mut cpu.own[stack.index()])).sum()
+}
+
+/// The name of a kernel's function, without the mark that some sources append.
+fn kernel_name(function: &Function) -> &str {
+    function.name.strip_suffix("_[k]").unwrap_or(&function.name)
 }
 
 /// All of the flagged stacks, nothing of the others.

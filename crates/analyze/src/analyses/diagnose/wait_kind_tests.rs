@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::tests::found;
 use super::{Calls, table};
 use crate::drawn::{self, Drawing};
-use stepscope_model::{Capture, Event, Phase};
+use stepscope_model::{Capture, Event, Phase, Step};
 
 const STEPS: u64 = 100;
 const STEP_NS: u64 = 1_000_000;
@@ -266,4 +266,31 @@ fn a_note_says_that_other_programs_had_the_cpus() {
     assert!(notes(100_000).is_empty());
     let note = notes(500_000).pop().unwrap();
     assert!(note.contains("other programs had the CPUs for 50.00 % of the steps' time"), "{note}");
+}
+
+#[test]
+fn long_steps_that_are_sampled_once_each_count_together_unless_they_wait() {
+    const CYCLE: u64 = 2_000_000;
+    // Ten steps of 0.1 ms, and one of 1 ms.
+    let found_if = |waits: bool| {
+        let whole = 0..100 * CYCLE;
+        let mut drawing = Drawing::new().window(whole.clone()).lived("main", whole.clone(), whole.end);
+        let (mut text, main) = (String::new(), drawing.thread("main"));
+        for start in (0..100).map(|cycle| cycle * CYCLE) {
+            let lengths = (0..11).map(|at| (start + at * 100_000, if at == 10 { 1_000_000 } else { 100_000 }));
+            for (start_ns, length) in lengths {
+                let (index, end_ns) = (drawing.capture.steps.len() as u64, start_ns + length);
+                drawing.capture.steps.push(Step { index, start_ns, end_ns, sim_time_ns: None, thread: main });
+            }
+            let _ = writeln!(text, "@{} main;sim::Step;sim::Move 1000000", start + 550_000);
+            let _ = writeln!(text, "@{} main;sim::Step;sim::Parse 1000000", start + 1_050_000);
+            let wait = if waits { start + 1_080_000..start + 1_990_000 } else { start + 10..start + 20 };
+            drawing = drawing.preempted("main", wait, "");
+        }
+        let mut capture = drawing.folded(Event::sampled("cpu-clock", "ns"), &text).capture;
+        capture.info.phase = Some(Phase::Steady);
+        found(&capture).into_iter().filter(|row| row.starts_with("rare-long-steps")).collect::<Vec<_>>()
+    };
+    assert!(found_if(false)[0].starts_with("rare-long-steps | sim::Parse | "));
+    assert!(found_if(true).is_empty(), "steps that wait for a CPU have no more work than others");
 }

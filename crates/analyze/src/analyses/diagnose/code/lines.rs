@@ -41,13 +41,16 @@ pub(super) fn hot_files(selection: &Selection<'_>, least: f64) -> BTreeSet<Strin
 }
 
 /// Whether a generator or a comprehension has this name.
-fn is_nameless(name: &str) -> bool {
+pub(in crate::analyses::diagnose) fn is_nameless(name: &str) -> bool {
     python_function(name).is_some_and(|(name, _)| name.ends_with('>'))
 }
 
 /// The owned function that a stack's cost is told of: that of a generator is of the function around it.
-pub(super) fn named_owner(costs: &Costs<'_, '_>, stack: StackId) -> Option<FunctionId> {
-    let (capture, functions) = (costs.capture, costs.functions);
+pub(in crate::analyses::diagnose) fn named_owner(
+    capture: &Capture,
+    functions: &Functions,
+    stack: StackId,
+) -> Option<FunctionId> {
     let nearest = functions.attributed(stack)?;
     if !is_nameless(&functions.get(nearest).name) {
         return Some(nearest);
@@ -95,7 +98,9 @@ fn add_uses(
 ) {
     let mut met = BTreeSet::new();
     for node in capture.nodes_of(Some(stack)) {
-        let Some((path, line)) = of_frame(&capture.frames[capture.stacks[node.index()].frame.index()]) else { continue };
+        let Some((path, line)) = of_frame(&capture.frames[capture.stacks[node.index()].frame.index()]) else {
+            continue;
+        };
         let Some(file) = files.iter().position(|one| one.path == path) else { continue };
         for (index, one) in files[file].loops.iter().enumerate() {
             if one.uses.contains(&line) && met.insert((file, index)) {

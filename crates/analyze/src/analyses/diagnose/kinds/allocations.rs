@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use super::releases;
+use super::{python_containers, releases};
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::Seen;
@@ -70,7 +70,7 @@ impl Kind for Allocations {
         if seen.is_loading() {
             return Vec::new();
         }
-        let mut found = Vec::new();
+        let mut found = python_containers::found(seen);
         let mut covered = vec![false; seen.capture().stacks.len()];
         for (function, under) in builders(seen) {
             let is_new = |stack: StackId| under[stack.index()] && !covered[stack.index()];

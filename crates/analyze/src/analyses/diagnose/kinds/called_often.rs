@@ -5,7 +5,7 @@
 //! of the work has to be done in its caller.
 //!
 //! Without counts: machine code of a few instructions that only load and compare, without loops, calls, writes and arithmetic, costs all the
-//! time. Each call of it takes some nanoseconds. Its time is the gain, without the calls themselves: what it answers is known before, or
+//! time. Each call of it takes some nanoseconds. Its time is the gain, and that of loops which only ask it: what it answers is known before, or
 //! can be asked at once. Look-alikes: comparisons that a library's sort calls.
 
 use stepscope_model::{LoopShape, StackId};
@@ -85,6 +85,7 @@ fn questions(seen: &Seen<'_, '_>) -> Vec<Found> {
     }
     let is_of_scan = |one: &&HotLoop| matches!(one.shape, LoopShape::Scan | LoopShape::Visit) && !asks_pairs(one);
     let scans: Vec<_> = seen.hot_loops.iter().filter(is_of_scan).collect();
+    let pairs: Vec<&HotLoop> = seen.hot_loops.iter().filter(|one| asks_pairs(one)).collect();
     let asked = |stack: StackId| {
         let index = stack.index();
         let is_one = seen.questions[index] && !scans.iter().any(|scan| scan.inside[index]);
@@ -94,8 +95,15 @@ fn questions(seen: &Seen<'_, '_>) -> Vec<Found> {
     let lasting = large.filter(|(function, _)| seen.recurs(|stack: StackId| asked(stack) == Some(*function)));
     let found = lasting.map(|(function, amount)| {
         let title = format!("`{}` is asked again and again, and only loads and compares", seen.name(function));
-        let stacks = (0..seen.questions.len()).map(StackId::from_index);
-        let without = parts(stacks.map(|stack| asked(stack) == Some(function)));
+        // A loop that only asks is for nothing else.
+        let asks_it = |one: &&&HotLoop| {
+            let asked_there = seen.sum(|stack| one.inside[stack.index()] && asked(stack) == Some(function));
+            asked_there.weight * 2 > one.asked.weight
+        };
+        let loops: Vec<&HotLoop> = pairs.iter().filter(asks_it).copied().collect();
+        let without = parts((0..seen.questions.len()).map(|index| {
+            asked(StackId::from_index(index)) == Some(function) || loops.iter().any(|one| one.inside[index])
+        }));
         let share = percent(seen.share(amount));
         let found = Found::of(seen, function, title, without).sure(Confidence::Fair).because(
             format!("It is a few instructions, and all of its calls are {share} of the CPU time."),

@@ -103,8 +103,8 @@ fn makes_copies(seen: &Seen<'_, '_>, is_copy: impl Fn(StackId) -> bool) -> Vec<b
     let mut flags: Vec<bool> = Vec::with_capacity(capture.stacks.len());
     for (index, node) in capture.stacks.iter().enumerate() {
         let id = of(StackId::from_index(index));
-        let is_maker = makes[id.index()]
-            && (is_constructor[id.index()] || MAKES.contains(&&*last_part(&functions.get(id).name)));
+        let is_maker =
+            makes[id.index()] && (is_constructor[id.index()] || MAKES.contains(&&*last_part(&functions.get(id).name)));
         let above = node.parent.is_some_and(|parent| flags[parent.index()]);
         flags.push(!is_user(id) && (is_maker || above));
     }

@@ -91,7 +91,13 @@ pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
         "_Unwind_Resume",
         "_Unwind_RaiseException",
     ],
-    of_python: &["PyTraceBack_Here", "_PyErr_SetObject", "PyErr_SetObject", "_PyErr_NormalizeException", "BaseException_new"],
+    of_python: &[
+        "PyTraceBack_Here",
+        "_PyErr_SetObject",
+        "PyErr_SetObject",
+        "_PyErr_NormalizeException",
+        "BaseException_new",
+    ],
     effects: &["allocations-each-step", "text-compared-each-step"],
 };
 

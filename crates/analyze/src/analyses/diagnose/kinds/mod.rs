@@ -34,6 +34,7 @@ mod one_thread;
 mod own_parser;
 mod page_faults;
 mod polling;
+mod python_containers;
 mod query_per_item;
 mod recursion;
 mod reference_counts;

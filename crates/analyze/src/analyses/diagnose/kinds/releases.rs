@@ -24,11 +24,7 @@ pub(super) fn stacks(seen: &Seen<'_, '_>) -> Vec<bool> {
 }
 
 /// All of these stacks, and their part of releasing memory: what they have of taking it.
-pub(super) fn with_their_part(
-    seen: &Seen<'_, '_>,
-    is_one: impl Fn(StackId) -> bool,
-    releasing: &[bool],
-) -> Vec<f32> {
+pub(super) fn with_their_part(seen: &Seen<'_, '_>, is_one: impl Fn(StackId) -> bool, releasing: &[bool]) -> Vec<f32> {
     let takes = |stack: StackId| {
         let work = seen.work[stack.index()];
         !releasing[stack.index()] && matches!(work, Work::Allocation | Work::GrowthMemory)
