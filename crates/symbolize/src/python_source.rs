@@ -213,9 +213,9 @@ fn chain(all: &[Statement], at: usize, items: &[Item<'_>], name: &str) -> Option
         is_end() || (item.body.is_empty() && !targets.is_empty())
     };
     // What is collected on the way is a path, which has to be followed.
-    let computes = items.iter().any(|one| {
-        next_of(&one.statement.text).is_none() && identifiers(&one.statement.text).iter().any(|other| *other == name)
-    });
+    let computes = items
+        .iter()
+        .any(|one| next_of(&one.statement.text).is_none() && identifiers(&one.statement.text).contains(&name));
     let calls = |one: &Item<'_>| one.statement.text.contains(".append(") || one.statement.text.contains(".add(");
     if !computes || !items.iter().all(is_kept) || items.iter().any(calls) {
         return None;
