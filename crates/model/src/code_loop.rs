@@ -66,8 +66,6 @@ pub struct LineLoop {
     pub edges: Vec<u32>,
     /// What it does with elements that fit.
     pub uses: Vec<u32>,
-    /// Whether it runs in a frame of its own, as a generator does: at the same lines of other frames it is entered.
-    pub has_own_frame: bool,
 }
 
 /// The loops of a source file.

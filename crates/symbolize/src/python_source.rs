@@ -1,6 +1,6 @@
 //! What the loops of Python sources do: search, scan, or climb a chain.
 //!
-//! Statements are told apart by their indentation. A loop has a shape if all that it does with an element that does not fit is to compare
+//! The indentation shows where a body ends. A loop has a shape if all that it does with an element that does not fit is to compare
 //! something of it:
 //!
 //! - a *search* ends at an element that fits: `for one in all: if one.key == key: return one`, `next(... for ... if ...)`, `any(...)`;
@@ -27,7 +27,7 @@ pub fn python_loops(path: &str, source: &str) -> FileLoops {
     let mut found = FileLoops { path: path.to_owned(), ..FileLoops::default() };
     for at in 0..all.len() {
         found.loops.extend(loop_at(&all, at));
-        found.loops.extend(comprehension(&all[at]));
+        found.loops.extend(comprehension(&all, at));
         if all[at].starts_with("def") {
             let body = body_of(&all, at);
             let is_loop = |one: &Statement| one.starts_with("for") || one.starts_with("while") || one.has(" for ");
@@ -201,7 +201,7 @@ fn pass(all: &[Statement], at: usize, items: &[Item<'_>], mut of: Pass) -> Optio
     if shape == LoopShape::Search {
         edges.extend(ends);
     }
-    Some(LineLoop { shape, inside, edges, uses, has_own_frame: false })
+    Some(LineLoop { shape, inside, edges, uses })
 }
 
 /// A loop that climbs: it assigns its own variables alone.
@@ -222,19 +222,20 @@ fn chain(all: &[Statement], at: usize, items: &[Item<'_>], name: &str) -> Option
     }
     let inside =
         all[at].lines.clone().chain(items.iter().flat_map(|one| one.lines().chain(one.body_lines()))).collect();
-    Some(LineLoop { shape: LoopShape::Chain, inside, edges: before(all, at), uses: Vec::new(), has_own_frame: false })
+    Some(LineLoop { shape: LoopShape::Chain, inside, edges: before(all, at), uses: Vec::new() })
 }
 
 /// A search or a scan within one statement: `next(one for one in all if one.key == key)`.
-fn comprehension(statement: &Statement) -> Option<LineLoop> {
-    let (before, rest) = statement.text.split_once(" for ")?;
+fn comprehension(all: &[Statement], at: usize) -> Option<LineLoop> {
+    let statement = &all[at];
+    let (start, rest) = statement.text.split_once(" for ")?;
     if rest.contains(" for ") || statement.starts_with("for") || statement.starts_with("while") {
         return None;
     }
-    let open = before.rfind(['(', '['])?;
-    let element = &before[open + 1..];
+    let open = start.rfind(['(', '['])?;
+    let element = &start[open + 1..];
     let caller =
-        before[..open].trim_end_matches('(').rsplit(|one: char| !(one.is_alphanumeric() || one == '_')).next()?;
+        start[..open].trim_end_matches('(').rsplit(|one: char| !(one.is_alphanumeric() || one == '_')).next()?;
     let (target, rest) = rest.split_once(" in ")?;
     let close = closing(rest)?;
     let (list, condition) = match rest[..close].split_once(" if ") {
@@ -250,14 +251,12 @@ fn comprehension(statement: &Statement) -> Option<LineLoop> {
     };
     let shape = if ends.is_some() { LoopShape::Search } else { LoopShape::Scan };
     let question = ends.or(condition)?;
-    let is_list = before[..=open].ends_with('[');
+    let is_list = start[..=open].ends_with('[');
     if !is_question(question, &of_element, by_index) || (shape == LoopShape::Scan && !is_list) {
         return None;
     }
-    let lines: Vec<u32> = statement.lines.clone().collect();
-    let has_own_frame = !is_list;
-    let edges = if has_own_frame { lines.clone() } else { Vec::new() };
-    Some(LineLoop { shape, inside: lines, edges, uses: Vec::new(), has_own_frame })
+    let inside = statement.lines.clone().collect();
+    Some(LineLoop { shape, inside, edges: before(all, at), uses: Vec::new() })
 }
 
 /// Where the bracket closes that was open before a text.

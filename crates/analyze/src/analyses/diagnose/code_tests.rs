@@ -176,7 +176,7 @@ fn a_loop_of_a_python_source_is_a_search_or_a_scan_by_its_lines() {
         _ => "py::World.move:/srv/sim.py [file:/srv/sim.py:30]".to_owned(),
     });
     let of = |shape: LoopShape, edges: Vec<u32>, uses: Vec<u32>| {
-        let one = LineLoop { shape, inside: vec![11, 12], edges, uses, has_own_frame: false };
+        let one = LineLoop { shape, inside: vec![11, 12], edges, uses };
         found_in_file(&capture, FileLoops { loops: vec![one], ..FileLoops::default() })
     };
     assert_eq!(of(LoopShape::Search, Vec::new(), Vec::new()), ["list-search | py::World.find:/srv/sim.py | 40"]);
@@ -191,8 +191,7 @@ fn a_generator_that_searches_is_told_of_the_function_around_it() {
                      py::World.find.<locals>.<genexpr>:/srv/sim.py [file:/srv/sim.py:11]";
     let capture =
         looping(|_, tenth| work(tenth, &[(4, generator)], "py::World.move:/srv/sim.py [file:/srv/sim.py:30]"));
-    let search =
-        LineLoop { shape: LoopShape::Search, inside: vec![11], edges: vec![11], uses: Vec::new(), has_own_frame: true };
+    let search = LineLoop { shape: LoopShape::Search, inside: vec![11], edges: vec![10], uses: Vec::new() };
     let found = found_in_file(&capture, FileLoops { loops: vec![search], ..FileLoops::default() });
     assert_eq!(found, ["list-search | py::World.find:/srv/sim.py | 40"]);
 }

@@ -45,7 +45,7 @@ pub(in crate::analyses::diagnose) fn is_nameless(name: &str) -> bool {
     python_function(name).is_some_and(|(name, _)| name.ends_with('>'))
 }
 
-/// The owned function that a stack's cost is told of: that of a generator is of the function around it.
+/// The owned function that a stack counts for: a generator counts for the function around it.
 pub(in crate::analyses::diagnose) fn named_owner(
     capture: &Capture,
     functions: &Functions,
@@ -64,21 +64,19 @@ pub(super) fn hot_loops(costs: &Costs<'_, '_>, files: &[FileLoops]) -> Vec<HotLo
     let (capture, functions) = (costs.capture, costs.functions);
     let mut sums: BTreeMap<(usize, usize), Sums> = BTreeMap::new();
     for (stack, amount) in costs.cpu.occupied() {
-        let Some((function, path, line)) = place(capture, functions, stack) else { continue };
+        let Some((_, path, line)) = place(capture, functions, stack) else { continue };
         let Some(file) = files.iter().position(|one| one.path == path) else { continue };
         let loops = &files[file].loops;
-        let has_own_frame = is_nameless(&functions.get(function).name);
-        let innermost = (0..loops.len())
-            .filter(|at| loops[*at].inside.contains(&line) && (has_own_frame || !loops[*at].has_own_frame))
-            .min_by_key(|at| loops[*at].inside.len());
+        // A generator runs in a frame of its own, at lines of the function around it.
+        let innermost =
+            (0..loops.len()).filter(|at| loops[*at].inside.contains(&line)).min_by_key(|at| loops[*at].inside.len());
         if let Some(index) = innermost {
             let sum = sums.entry((file, index)).or_default();
             sum.stacks.push(stack);
             sum.inside += amount;
         }
         for (index, one) in loops.iter().enumerate() {
-            let is_other_frame = one.has_own_frame && !has_own_frame;
-            if one.edges.contains(&line) && (is_other_frame || !one.has_own_frame) && innermost != Some(index) {
+            if one.edges.contains(&line) && innermost != Some(index) {
                 sums.entry((file, index)).or_default().edges += amount;
             }
         }
