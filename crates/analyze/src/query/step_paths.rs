@@ -173,7 +173,7 @@ struct Walk<'a, E> {
     thread: ThreadId,
     time: u64,
     jumps: u32,
-    /// The place of the thread's last wait that may have begun before now.
+    /// The place of the thread's last wait that may have started before now.
     place: Option<usize>,
     /// The wait in which the walk is, and its place, as soon as it has left the runnable part of it.
     blocked: Option<(usize, Wait)>,
