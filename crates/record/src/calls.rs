@@ -79,6 +79,7 @@ pub struct CallCounts {
 /// An open probe of a site in one thread. Closed when dropped.
 struct Probe {
     site: usize,
+    tid: u32,
     id: u64,
     /// Removes the probe when it is closed.
     _event: File,
@@ -106,7 +107,7 @@ pub fn count_calls(
         let Ok(path) = CString::new(site.module.as_os_str().as_bytes()) else { continue };
         for &tid in &site.threads {
             match rings.probe(tid, &path, site.offset) {
-                Ok((event, id)) => probes.push(Probe { site: index, id, _event: event }),
+                Ok((event, id)) => probes.push(Probe { site: index, tid, id, _event: event }),
                 // The thread has ended.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(error) => drop(refused.insert(index, error)),
@@ -183,6 +184,7 @@ impl Count {
                 return since_ns;
             }
             self.probes.retain(|probe| !often.contains_key(&probe.site));
+            self.leave_threads_without_probes();
             let window = since_ns..clock::now_ns();
             self.too_often.extend(often.into_iter().map(|(site, rate)| (site, (rate, window.clone()))));
         }
@@ -197,6 +199,13 @@ impl Count {
             }
             keep
         });
+        self.leave_threads_without_probes();
+    }
+
+    /// Closes all events of threads that have no probe any more.
+    fn leave_threads_without_probes(&mut self) {
+        let probed: BTreeSet<u32> = self.probes.iter().map(|probe| probe.tid).collect();
+        self.rings.retain(|tid| probed.contains(&tid));
     }
 
     fn result(self, window: Range<u64>, refused: &BTreeMap<usize, io::Error>) -> CallCounts {

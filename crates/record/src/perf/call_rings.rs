@@ -75,6 +75,20 @@ impl CallRings {
         Ok((event, id))
     }
 
+    /// Closes the rings of all threads but these. An event of a thread costs it a part of a microsecond at each context switch, even one
+    /// that counts nothing.
+    pub fn retain(&mut self, keeps: impl Fn(u32) -> bool) {
+        let of_thread = std::mem::take(&mut self.of_thread);
+        let mut of_ring: Vec<(usize, u32)> = of_thread.into_iter().map(|(tid, ring)| (ring, tid)).collect();
+        of_ring.sort_unstable();
+        let rings = std::mem::take(&mut self.rings).into_iter().zip(std::mem::take(&mut self.leaders));
+        for ((_, tid), (ring, leader)) in of_ring.into_iter().zip(rings).filter(|((_, tid), _)| keeps(*tid)) {
+            self.of_thread.insert(tid, self.rings.len());
+            self.rings.push(ring);
+            self.leaders.push(leader);
+        }
+    }
+
     fn ring_of(&mut self, tid: u32) -> io::Result<usize> {
         match self.of_thread.entry(tid) {
             Entry::Occupied(known) => Ok(*known.get()),
@@ -104,5 +118,38 @@ impl CallRings {
             _ => {}
         });
         lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_without_probes_has_no_event_left() {
+        let (told, tids) = std::sync::mpsc::channel();
+        let threads = [(); 3].map(|()| {
+            let told = told.clone();
+            std::thread::spawn(move || {
+                // SAFETY: only asks for a number.
+                told.send(unsafe { libc::gettid() } as u32).unwrap();
+                std::thread::park();
+            })
+        });
+        let tids = [(); 3].map(|()| tids.recv().unwrap());
+        let mut rings = CallRings::new(NonZeroUsize::MIN);
+        if let Err(error) = tids.iter().try_for_each(|tid| rings.ring_of(*tid).map(drop)) {
+            return println!("skipped: a_thread_without_probes_has_no_event_left: {error}");
+        }
+        let fds: Vec<i32> = rings.leaders.iter().map(|leader| leader.as_raw_fd()).collect();
+        rings.retain(|tid| tid == tids[1]);
+        assert_eq!((rings.rings.len(), rings.leaders.len()), (1, 1));
+        assert_eq!(rings.leaders[0].as_raw_fd(), fds[1]);
+        assert_eq!(rings.ring_of(tids[1]).unwrap(), 0);
+        assert_eq!(rings.ring_of(tids[2]).unwrap(), 1, "it can have one again");
+        for thread in threads {
+            thread.thread().unpark();
+            thread.join().unwrap();
+        }
     }
 }
