@@ -17,7 +17,7 @@ use stepscope_convert::{ImportError, ImportOptions, Source, import};
 use stepscope_model::{Capture, Dimension, DimensionStatus, EventId, Frame, FrameId, ModuleId, Sample, StackId};
 use thiserror::Error;
 
-/// Shortest limit of wall time.
+/// Shortest limit of wall time, without waiting for a CPU.
 pub const SHORTEST: Duration = Duration::from_secs(10);
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -122,12 +122,15 @@ fn end_within(child: &mut Child, limit: Duration, interrupted: &AtomicBool) -> i
     // SAFETY: no memory is passed.
     let signal = |signal| unsafe { libc::kill(group, signal) } == 0;
     let mut asked: Option<Instant> = None;
+    let mut delayed = Duration::ZERO;
     loop {
+        // A busy machine does not make a simulation shorter.
+        delayed = delayed.max(waited_for_cpu(child.id()).unwrap_or_default());
         let has_ended = child.try_wait()?.is_some();
         if has_ended && !signal(0) {
             return Ok(());
         }
-        let is_up = started.elapsed() >= limit || interrupted.load(Ordering::Relaxed);
+        let is_up = started.elapsed() >= limit + delayed || interrupted.load(Ordering::Relaxed);
         match asked {
             None if is_up => {
                 asked = Some(Instant::now());
@@ -138,6 +141,12 @@ fn end_within(child: &mut Child, limit: Duration, interrupted: &AtomicBool) -> i
         }
         thread::sleep(LOOK_EVERY);
     }
+}
+
+/// How long the first thread of a process waited for a CPU so far: the second number of its `schedstat`.
+fn waited_for_cpu(pid: u32) -> Option<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
 /// The files of all processes.

@@ -10,7 +10,7 @@ mod verdict;
 
 use stepscope_analyze::analysis::{Part, ReportSection};
 use stepscope_analyze::rank::pairing;
-use stepscope_analyze::{ANALYSES, Selection, cost_tree, rank, summary};
+use stepscope_analyze::{ANALYSES, Selection, cost_tree, parallel, rank, summary};
 use stepscope_app::document::section_anchor;
 use stepscope_model::quantity::plural;
 use stepscope_model::{CaptureInfo, Column, Columns, Importance, Kind, Machine, Note, NoteValue, Phase, Table, note};
@@ -254,8 +254,8 @@ fn capture(selection: &Selection<'_>) -> Section {
     let title = format!("{}{run}", label.replace('/', " · "));
     let mut section = Section::new(title).anchor(section_anchor(selection.capture()));
     section.notes = selection.capture().info.notes.iter().map(|note| note.as_str().into()).collect();
-    let sections = ANALYSES.iter().flat_map(|analysis| (analysis.report)(selection));
-    sections.map(section_of).fold(section, Section::section)
+    let sections = parallel::map(ANALYSES, |analysis| (analysis.report)(selection));
+    sections.into_iter().flatten().map(section_of).fold(section, Section::section)
 }
 
 fn section_of(section: ReportSection) -> Section {

@@ -145,11 +145,16 @@ mod tests {
         assert!(named.places[0].frames[0].function.contains("stepscope_entries_of_this_test"), "{named:?}");
     }
 
+    #[inline(never)]
+    fn mangled_in_this_test(number: u32) -> u32 {
+        std::hint::black_box(number) + 2
+    }
+
     #[test]
     fn demangled_names_differ_from_symbols() {
+        assert_eq!(mangled_in_this_test(1), 3);
         let this = std::env::current_exe().unwrap();
-        let wanted =
-            |name: &str, symbol: &str| name.ends_with("demangled_names_differ_from_symbols") && symbol.starts_with("_");
+        let wanted = |name: &str, symbol: &str| name.ends_with("mangled_in_this_test") && symbol.starts_with("_");
         let found = entries(&this, &Options::default(), wanted).unwrap();
         assert!(!found.is_empty() && found.iter().all(|entry| entry.name.starts_with("stepscope_symbolize::")));
     }
