@@ -30,11 +30,13 @@ pub struct Target {
 
 enum Reader {
     Importer(&'static dyn InputFormat),
-    Function(fn(&[u8])),
+    Function(Read),
 }
 
+type Read = fn(&[u8]);
+
 /// Readers that are no importers of one file.
-const OTHERS: [(&str, fn(&[u8])); 11] = [
+const OTHERS: [(&str, Read); 11] = [
     ("capture", capture::read),
     ("ctf", ctf::read),
     ("demangle", symbols::demangle),
