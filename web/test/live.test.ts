@@ -128,7 +128,7 @@ liveTest("several viewers see one recording; one that leaves and one that reads 
   for (const shown of [page, other]) await bar(shown).getByText("1 mark").waitFor();
   process.kill(childOf(served.pid, "ground"), "SIGINT");
   for (const shown of [page, other]) {
-    // The view has the lowest priority: beside other tests it takes its time.
+    // The view has a low priority: beside other tests it takes its time.
     await bar(shown).getByRole("button", { name: "Show the capture" }).waitFor({ timeout: 120_000 });
     assert.match((await bar(shown).getByRole("status").first().textContent()) ?? "", /^Ended/);
   }

@@ -1,7 +1,7 @@
 //! A recording while it goes on: tables for the app, a moment after things happen.
 //!
 //! The recorder writes its raw log anyway, twice a second. [`LiveRecording`] reads it behind the recorder, in a process of its own
-//! with the lowest priority. So the recorder does nothing for its viewers, and neither a slow viewer nor a defect here can
+//! with low priority (`nice 10`). So the recorder does nothing for its viewers, and neither a slow viewer nor a defect here can
 //! disturb it. It also follows recordings that were started without viewers.
 //!
 //! ```no_run

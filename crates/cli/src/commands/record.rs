@@ -128,8 +128,8 @@ pub struct Record {
     /// Leave Python functions out of the stacks. Otherwise they are there if the command is CPython 3.9 to 3.13 or a script of it.
     #[arg(long)]
     no_python: bool,
-    /// Show the recording in the browser while it goes on: docs/app.md. It costs the program nothing: another process, with the
-    /// lowest priority, reads what is recorded.
+    /// Show the recording in the browser while it goes on: docs/app.md. It costs the program nothing: another process, with
+    /// low priority, reads what is recorded.
     #[arg(long, conflicts_with_all = ["segment", "suggest_steps"])]
     live: bool,
     /// Ask this machine for its clock beside the recording, so that `merge` can align captures of both. `stepscope clock serve` must

@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
             end = memchr::memchr(b';', &names[start..]).map_or(names.len(), |at| start + at);
             let frame = self.frame(&names[start..end]);
             if self.previous.is_out_of_order && end == names.len() {
-                return self.leaves.add(Leaf::below(parent, frame, thread, count));
+                return self.leaves.add(Leaf::below(parent, frame, thread, count), self.lines);
             }
             let ended = &self.previous.ended;
             let node = match self.previous.is_out_of_order {
@@ -284,7 +284,7 @@ impl<'a> Reader<'a> {
             start = end + 1;
         }
         if self.previous.is_out_of_order {
-            return self.leaves.add(Leaf::at(parent, thread, count, &self.capture));
+            return self.leaves.add(Leaf::at(parent, thread, count, &self.capture), self.lines);
         }
         if let Some(node) = parent.filter(|_| self.previous.ended.last().is_none_or(|(end, _)| *end < names.len())) {
             self.previous.ended.push((names.len(), node));
@@ -301,17 +301,24 @@ impl<'a> Reader<'a> {
         self.rows.index(&self.capture);
         self.samples.reserve_exact(leaves.len());
         self.capture.stacks.reserve_exact(leaves.len());
+        let (rows, capture) = (&self.rows, &mut self.capture);
         let mut last: Option<(StackNode, StackId)> = None;
-        for leaf in leaves {
-            let stack = leaf.node().map(|node| match last {
+        let mut stack_of = |leaf: &Leaf| {
+            let node = leaf.node()?;
+            let new = |capture| CallTreeRows::<Box<[u8]>>::new_node(node.parent, node.frame, capture);
+            let stack = match last {
                 Some((same, stack)) if same == node => stack,
-                _ => self
-                    .rows
-                    .known(node, &self.capture)
-                    .unwrap_or_else(|| CallTreeRows::<Box<[u8]>>::new_node(node.parent, node.frame, &mut self.capture)),
-            });
-            last = leaf.node().zip(stack);
-            self.add(leaf.thread, stack, leaf.count);
+                _ => rows.known(node, capture).unwrap_or_else(|| new(capture)),
+            };
+            last = Some((node, stack));
+            Some(stack)
+        };
+        let numbered = leaves.into_iter().map(|leaf| (leaf.line, leaf.thread, stack_of(&leaf), leaf.count));
+        let mut numbered: Vec<(u32, ThreadId, Option<StackId>, u64)> = numbered.collect();
+        // Rows are in the order of the lines, so that an export has it too.
+        numbered.sort_unstable_by_key(|(line, ..)| *line);
+        for (_, thread, stack, count) in numbered {
+            self.add(thread, stack, count);
         }
     }
 

@@ -45,9 +45,12 @@ fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
 
 /// Lets everything else run first: for work beside a recording, on the CPUs of the recorded program. Call it before the process
 /// starts threads.
+///
+/// With the priority 10 it has a tenth of a CPU that an ordinary thread wants too. With 19, the lowest, a busy machine would starve it: a live view
+/// showed nothing for minutes.
 pub fn lower_priority() {
     // SAFETY: takes numbers; 0 means this thread. A lower priority needs no rights.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
 }
 
 /// How the recorder competes for CPUs.

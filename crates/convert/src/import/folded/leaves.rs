@@ -14,6 +14,8 @@ pub(super) struct Leaf {
     /// The frame's number, or [`Leaf::NO_FRAME`].
     frame: u32,
     pub thread: ThreadId,
+    /// The number of the first such line.
+    pub line: u32,
     pub count: u64,
 }
 
@@ -22,14 +24,14 @@ impl Leaf {
 
     /// Of a line of `thread` that ends in this frame below `caller`.
     pub fn below(caller: Option<StackId>, frame: FrameId, thread: ThreadId, count: u64) -> Self {
-        Self { caller: caller.map_or(0, |caller| caller.0 + 1), frame: frame.0, thread, count }
+        Self { caller: caller.map_or(0, |caller| caller.0 + 1), frame: frame.0, thread, line: 0, count }
     }
 
     /// Of a line of `thread` that ends at a known node.
     pub fn at(node: Option<StackId>, thread: ThreadId, count: u64, capture: &Capture) -> Self {
         match node.map(|node| capture.stacks[node.index()]) {
             Some(StackNode { parent, frame }) => Self::below(parent, frame, thread, count),
-            None => Self { caller: 0, frame: Self::NO_FRAME, thread, count },
+            None => Self { caller: 0, frame: Self::NO_FRAME, thread, line: 0, count },
         }
     }
 
@@ -55,15 +57,16 @@ pub(super) struct Leaves {
 impl Leaves {
     const LEAST_LIMIT: usize = 1 << 16;
 
-    pub fn add(&mut self, leaf: Leaf) {
+    /// Adds the leaf of the line with this number.
+    pub fn add(&mut self, leaf: Leaf, line: u64) {
         if self.leaves.len() >= self.limit {
             self.merge();
             self.limit = (4 * self.leaves.len()).max(Self::LEAST_LIMIT);
         }
-        self.leaves.push(leaf);
+        self.leaves.push(Leaf { line: u32::try_from(line).unwrap_or(u32::MAX), ..leaf });
     }
 
-    /// All of them, in order.
+    /// All of them by caller, frame and thread, each with its first line.
     pub fn take(&mut self) -> Vec<Leaf> {
         self.merge();
         std::mem::take(&mut self.leaves)
@@ -75,7 +78,7 @@ impl Leaves {
     }
 
     fn merge(&mut self) {
-        // Stable: a sum beyond 64 bits continues in a new row, as in lines that are in order.
+        // Stable: the first line of equal ones stays, and a sum beyond 64 bits continues in a new row.
         self.leaves.sort_by_key(Leaf::order);
         self.leaves.dedup_by(|next, kept| {
             let sum = kept.count.checked_add(next.count).filter(|_| kept.order() == next.order());

@@ -43,7 +43,7 @@ fn linker_symbols_are_demangled_and_equal_names_are_one_function() {
 #[test]
 fn a_line_may_have_only_a_thread_and_names_may_be_empty() {
     let capture = read("worker 4\nworker; 5\n;a;;b 6\n 7\n");
-    assert_eq!(drawn(&capture), ["worker=4", "worker|=5", "=7", "|a||b=6"]);
+    assert_eq!(drawn(&capture), ["worker=4", "worker|=5", "|a||b=6", "=7"]);
     assert_eq!(capture.samples[0].stack, None);
     assert!(capture.samples[1].stack.is_some());
 }
@@ -51,7 +51,7 @@ fn a_line_may_have_only_a_thread_and_names_may_be_empty() {
 #[test]
 fn neighbouring_lines_share_only_frames_with_equal_names() {
     let capture = read("m;a;b 1\nm;a;bc 2\nm;a 3\nm;a;b 4\nm;ab 5\nmn;a 6\nm 7\n");
-    assert_eq!(drawn(&capture), ["m|a|b=5", "m|a|bc=2", "m|a=3", "mn|a=6", "m|ab=5", "m=7"]);
+    assert_eq!(drawn(&capture), ["m|a|b=5", "m|a|bc=2", "m|a=3", "m|ab=5", "mn|a=6", "m=7"]);
     // a, a|b, a|bc, ab: threads share the tree.
     assert_eq!(capture.stacks.len(), 4);
     assert_eq!(capture.frames.len(), 4);
@@ -156,7 +156,7 @@ fn process_and_thread_ids_of_collapse_scripts_are_read() {
 fn lines_without_a_thread_start_with_a_function() {
     let options = FoldedOptions { first_frame: FirstFrame::Function, ..FoldedOptions::default() };
     let capture = read_with(options, b"main;a 1\nmain;a;b 2\nmain 3\nmain2;a 4\n;a 5\n 6\n");
-    assert_eq!(drawn(&capture), ["|main|a=1", "|main|a|b=2", "|main=3", "|=6", "|main2|a=4", "||a=5"]);
+    assert_eq!(drawn(&capture), ["|main|a=1", "|main|a|b=2", "|main=3", "|main2|a=4", "||a=5", "|=6"]);
     assert_eq!(capture.threads.len(), 1);
 }
 
@@ -275,7 +275,7 @@ fn many_lines_out_of_order_are_added_up_in_bounded_memory() {
 fn leaves_are_merged_before_they_are_many() {
     let mut leaves = Leaves::default();
     for number in 0..1_000_000_u32 {
-        leaves.add(Leaf::below(Some(StackId(number % 10)), FrameId(3), ThreadId(0), 1));
+        leaves.add(Leaf::below(Some(StackId(number % 10)), FrameId(3), ThreadId(0), 1), number.into());
     }
     assert!(leaves.capacity() <= 1 << 17, "{}", leaves.capacity());
     let counts: Vec<_> = leaves.take().iter().map(|leaf| (leaf.node().unwrap().parent, leaf.count)).collect();
