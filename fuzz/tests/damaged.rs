@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use stepscope_analyze::parallel;
 use stepscope_convert::{ImportOptions, Source, import};
 use stepscope_fuzz::Target;
 
@@ -98,24 +98,13 @@ fn seeds(target: &str) -> Vec<PathBuf> {
 
 #[test]
 fn damaged_inputs_are_read_as_far_as_they_are_good_and_never_panic() {
-    let inputs = Target::all().into_iter().flat_map(|target| {
+    let targets = Target::all();
+    let inputs = targets.iter().flat_map(|target| {
         let seeds = seeds(&target.name);
         assert!(!seeds.is_empty(), "{target:?} has no seed");
-        seeds.into_iter().map(move |seed| (target.name.clone(), seed))
+        seeds.into_iter().map(move |seed| (target, seed))
     });
-    let inputs = Mutex::new(inputs.collect::<Vec<_>>());
-    let next = || inputs.lock().unwrap().pop();
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                let targets = Target::all();
-                while let Some((name, seed)) = next() {
-                    let target = targets.iter().find(|target| target.name == name).unwrap();
-                    read_damaged(target, &seed);
-                }
-            });
-        }
-    });
+    parallel::map(&inputs.collect::<Vec<_>>(), |(target, seed)| read_damaged(target, seed));
 }
 
 fn read_damaged(target: &Target, seed: &Path) {

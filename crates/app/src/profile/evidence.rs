@@ -232,11 +232,11 @@ pub(super) fn sums(profile: &Profile<'_>, evidence: &Evidence) -> ParquetTable {
             *sum = sum.saturating_add(sample.weight);
         }
     }
-    let rows = |sums: &[u64]| (-1..).zip(sums.to_vec()).filter(|(_, sum)| *sum > 0).collect::<Vec<(i32, u64)>>();
-    let sums: Vec<(i32, i32, u64)> = (0..)
-        .zip(sums)
-        .flat_map(|(event, sums)| rows(&sums).into_iter().map(move |(stack, sum)| (event, stack, sum)))
-        .collect();
+    let of_events = (0..).zip(sums).flat_map(|(event, sums)| {
+        let rows = (-1..).zip(sums).filter(|(_, sum)| *sum > 0);
+        rows.map(move |(stack, sum)| (event, stack, sum))
+    });
+    let sums: Vec<(i32, i32, u64)> = of_events.collect();
     ParquetTable::new()
         .integers("event", sums.iter().map(|(event, ..)| *event).collect())
         .integers("stack", sums.iter().map(|(_, stack, _)| *stack).collect())

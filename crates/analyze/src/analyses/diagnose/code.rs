@@ -179,11 +179,8 @@ pub(super) fn hot_loops(costs: &Costs<'_, '_>, code: &ReadCode, questions: &[boo
 
 fn hot_loops_of_modules(costs: &Costs<'_, '_>, modules: &[ModuleLoops], questions: &[bool]) -> Vec<HotLoop> {
     let (capture, functions) = (costs.capture, costs.functions);
-    let of_module: Vec<&[CodeLoop]> = capture
-        .modules
-        .iter()
-        .map(|module| modules.iter().find(|one| one.is_of(module)).map_or(&[][..], |one| &one.loops))
-        .collect();
+    let of_module: Vec<&[CodeLoop]> =
+        by_module(capture, modules).map(|code| code.map_or(&[][..], |code| &code.loops)).collect();
     if of_module.iter().all(|loops| loops.is_empty()) {
         return Vec::new();
     }
@@ -282,13 +279,10 @@ fn caller_of(capture: &Capture, stack: StackId) -> Option<StackId> {
 
 /// One flag per frame: whether it is a call of a function that has no loop.
 pub(super) fn straight_calls(capture: &Capture, code: &ReadCode) -> Vec<bool> {
-    let of_module: Vec<Option<&ModuleLoops>> =
-        capture.modules.iter().map(|module| code.modules.iter().find(|one| one.is_of(module))).collect();
-    let is_one = |frame: &stepscope_model::Frame| match (frame.module, frame.address) {
-        (Some(module), Some(address)) if of_module[module.index()].is_some() => {
-            of_module[module.index()].is_some_and(|one| returns_to(&one.straight_calls, address))
-        }
-        _ => lines::is_straight(frame, &code.files),
+    let of_module: Vec<Option<&ModuleLoops>> = by_module(capture, &code.modules).collect();
+    let is_one = |frame: &stepscope_model::Frame| match place_in(frame, &of_module) {
+        Some((code, address)) => returns_to(&code.straight_calls, address),
+        None => lines::is_straight(frame, &code.files),
     };
     capture.frames.iter().map(is_one).collect()
 }
@@ -296,23 +290,30 @@ pub(super) fn straight_calls(capture: &Capture, code: &ReadCode) -> Vec<bool> {
 /// One flag per stack: whether it ends in an owned function that only loads and compares, and that owned code calls.
 pub(super) fn questions(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<bool> {
     let (capture, functions) = (costs.capture, costs.functions);
-    let of_module: Vec<&[std::ops::Range<u64>]> = capture
-        .modules
-        .iter()
-        .map(|module| modules.iter().find(|one| one.is_of(module)).map_or(&[][..], |one| &one.questions))
-        .collect();
+    let of_module: Vec<Option<&ModuleLoops>> = by_module(capture, modules).collect();
     let is_one = |index: usize| {
         let stack = StackId::from_index(index);
         let frame = &capture.frames[capture.stacks[index].frame.index()];
-        let (Some(module), Some(address)) = (frame.module, frame.address) else { return false };
-        if !CodeLoop::holds(of_module[module.index()], address)
-            || !functions.is_owner(functions.of_node(capture, stack))
-        {
+        let Some((code, address)) = place_in(frame, &of_module) else { return false };
+        if !CodeLoop::holds(&code.questions, address) || !functions.is_owner(functions.of_node(capture, stack)) {
             return false;
         }
         caller_of(capture, stack).is_some_and(|caller| functions.is_owner(functions.of_node(capture, caller)))
     };
     (0..capture.stacks.len()).map(is_one).collect()
+}
+
+/// The code that was read of each module of a capture.
+fn by_module<'c>(capture: &Capture, read: &'c [ModuleLoops]) -> impl Iterator<Item = Option<&'c ModuleLoops>> {
+    capture.modules.iter().map(|module| read.iter().find(|one| one.is_of(module)))
+}
+
+/// The read code that a frame is in, and its address there.
+fn place_in<'c>(
+    frame: &stepscope_model::Frame,
+    of_module: &[Option<&'c ModuleLoops>],
+) -> Option<(&'c ModuleLoops, u64)> {
+    Some((of_module[frame.module?.index()]?, frame.address?))
 }
 
 /// Whether an address is one of these return addresses. Some sources have the return address, some the one before it.
@@ -323,11 +324,9 @@ fn returns_to(addresses: &[u64], address: u64) -> bool {
 /// One flag per frame: whether it is a call that is no wait.
 pub(super) fn no_waits(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<bool> {
     let capture = costs.capture;
-    let of_module: Vec<Option<&ModuleLoops>> =
-        capture.modules.iter().map(|module| modules.iter().find(|one| one.is_of(module))).collect();
+    let of_module: Vec<Option<&ModuleLoops>> = by_module(capture, modules).collect();
     let is_one = |frame: &stepscope_model::Frame| {
-        let (Some(module), Some(address)) = (frame.module, frame.address) else { return false };
-        of_module[module.index()].is_some_and(|one| returns_to(&one.no_waits, address))
+        place_in(frame, &of_module).is_some_and(|(code, address)| returns_to(&code.no_waits, address))
     };
     capture.frames.iter().map(is_one).collect()
 }
