@@ -172,7 +172,9 @@ fn only_the_last_segments_are_kept_and_a_killed_recorder_leaves_them_whole() {
         }
         thread::sleep(Duration::from_millis(20));
     };
-    assert!(recovered.status.success(), "{}", text(&recovered.stderr));
+    // An earlier try may have recovered the last segment, and found only another one still at work.
+    let said = text(&recovered.stderr);
+    assert!(recovered.status.success() || said.contains("all segments are whole"), "{said}");
     let last = disk::read(kept.last().unwrap()).unwrap();
     assert_eq!(last.info.origin, Origin::Recovered);
     let whole = joined(&run);
