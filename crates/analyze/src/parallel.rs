@@ -7,6 +7,9 @@ use std::thread;
 pub fn map<'t, T: Sync, R: Send>(items: &'t [T], of: impl Fn(&'t T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let threads = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    if threads <= 1 {
+        return items.iter().map(of).collect();
+    }
     let work = || {
         let own = std::iter::from_fn(|| {
             let index = next.fetch_add(1, Ordering::Relaxed);

@@ -53,6 +53,11 @@ impl<'a> Dataset<'a> {
         &self.document
     }
 
+    /// Makes what the manifest and the first pictures need, for who will ask for them soon.
+    pub fn prepare(&self) {
+        parallel::map(&self.captures, Profile::prepare);
+    }
+
     /// The manifest, as JSON.
     pub fn manifest(&self) -> Vec<u8> {
         let entry = |profile: &Profile<'_>| profile.entry(profile.rows(), [0; 3], None);

@@ -112,6 +112,7 @@ impl<R> Stored<R> {
         }
     }
 
+    #[inline]
     fn read(&self) -> &Result<Vec<R>, String> {
         self.rows.get_or_init(|| self.source.as_ref().map_or_else(|| Ok(Vec::new()), |source| source.read()))
     }
@@ -120,6 +121,7 @@ impl<R> Stored<R> {
 impl<R> Deref for Stored<R> {
     type Target = Vec<R>;
 
+    #[inline]
     fn deref(&self) -> &Vec<R> {
         self.read().as_ref().unwrap_or(const { &Vec::new() })
     }

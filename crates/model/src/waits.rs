@@ -82,6 +82,7 @@ impl From<Wait> for PackedWait {
 }
 
 impl From<PackedWait> for Wait {
+    #[inline]
     fn from(packed: PackedWait) -> Self {
         let present = |value: u32| Some(value).filter(|&value| value != ABSENT);
         Self {
@@ -114,6 +115,7 @@ impl Waits {
     ///
     /// # Panics
     /// If there is no such row.
+    #[inline]
     pub fn at(&self, row: usize) -> Wait {
         self.0[row].into()
     }

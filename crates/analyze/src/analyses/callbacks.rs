@@ -129,7 +129,7 @@ impl Shown {
 /// The table `callbacks`: rows by total, then name.
 pub fn table(selection: &Selection<'_>) -> Table {
     let callbacks = Callbacks::of(selection);
-    let off_cpu = selection.has_switches().then(|| OffCpu::of(selection.capture()));
+    let off_cpu = selection.has_switches().then(|| selection.off_cpu());
     let mut rows = Rows { selection, rows: Vec::new(), places: FxHashMap::default() };
     callbacks.calls.iter().for_each(|call| rows.add(call, off_cpu.as_ref()));
     rows.add_samples(&callbacks.calls);

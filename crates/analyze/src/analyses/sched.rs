@@ -106,7 +106,7 @@ pub fn delays(selection: &Selection<'_>) -> Vec<Delays> {
     let mut count = vec![0_usize; capture.threads.len()];
     let mut summed = vec![0_u128; capture.threads.len()];
     let mut switches = vec![(0_u64, 0_u64, false); capture.threads.len()];
-    let off_cpu = OffCpu::of(capture);
+    let off_cpu = selection.off_cpu();
     let mut causes = Causes::of(selection, &off_cpu);
     for wait in selection.thread_waits() {
         let thread = wait.thread.index();

@@ -80,7 +80,7 @@ struct Adding<'a> {
 
 impl<'a> Adding<'a> {
     fn new(selection: &'a Selection<'a>) -> Self {
-        let off_cpu = selection.has_switches().then(|| OffCpu::of(selection.capture()));
+        let off_cpu = selection.has_switches().then(|| selection.off_cpu());
         Self {
             selection,
             loops: Loops::of(selection),

@@ -11,7 +11,6 @@ use stepscope_stats::Levels;
 
 use super::slow_steps::{self, Sets};
 use super::step_times::{StepParts, levels, stalls_after_first};
-use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
 
@@ -53,7 +52,7 @@ pub struct StepClass {
 /// The classes of the loops' steps, each with the step that it is of, in order of the steps' starts.
 pub fn of(selection: &Selection<'_>) -> Vec<(Step, StepClass)> {
     let Some(loops) = Loops::of(selection) else { return Vec::new() };
-    let off_cpu = OffCpu::of(selection.capture());
+    let off_cpu = selection.off_cpu();
     let sets = slow_steps::sets(selection);
     let mut all: Vec<(Step, StepClass)> = Vec::new();
     for (number, steps) in loops.all().enumerate() {

@@ -200,6 +200,7 @@ impl<'a> OffCpu<'a> {
     }
 
     /// The wait at a place in the order by thread and start.
+    #[inline]
     pub(crate) fn at(&self, place: usize) -> Wait {
         self.capture.waits.at(self.row(place))
     }

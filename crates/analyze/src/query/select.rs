@@ -30,11 +30,13 @@ pub use crate::query::filter::{Filter, ProcessPattern, StepRange, ThreadPattern,
 use crate::query::filter_matches::{absolute, chosen_stacks, chosen_threads, find_event, recording};
 use crate::query::functions::Functions;
 use crate::query::loops::{Loops, Steps};
+use crate::query::off_cpu::{OffCpu, Order};
 use crate::query::process_label::process_labels;
 pub use crate::query::select_error::SelectError;
 use crate::query::step_paths::KnownPaths;
 use crate::query::thinned_stacks::ThinnedStacks;
 use crate::query::waits;
+use crate::query::wake_ups::WakeUps;
 
 /// A part of a capture, and the functions in it.
 #[derive(Debug, Clone)]
@@ -48,18 +50,20 @@ pub struct Selection<'a> {
     process_labels: Arc<[String]>,
     description: Vec<String>,
     thinned_stacks: Arc<OnceLock<Option<ThinnedStacks>>>,
+    wait_order: Arc<OnceLock<Arc<Order>>>,
     category_rules: Arc<CategoryRules>,
     categories: Arc<OnceLock<Categories>>,
     pub(crate) steps: Arc<KnownSteps>,
 }
 
-/// The steps of a selection, found when they are first asked for: several analyses need the same.
+/// The steps and wake-ups of a selection, found when they are first asked for: several analyses need the same.
 ///
 /// They depend on the selected threads and the selected time, not on the event and the stacks.
 #[derive(Debug, Default)]
 pub(crate) struct KnownSteps {
     pub loops: OnceLock<Option<Arc<Loops>>>,
     pub paths: OnceLock<Option<Arc<KnownPaths>>>,
+    pub wake_ups: OnceLock<WakeUps>,
 }
 
 impl KnownSteps {
@@ -67,7 +71,7 @@ impl KnownSteps {
     fn within(&self, time: &Range<u64>) -> Self {
         let is_inside = |steps: &Steps| time.start <= steps.span.start && steps.span.end <= time.end;
         let same = self.loops.get().filter(|loops| loops.as_ref().is_some_and(|loops| loops.all().all(is_inside)));
-        Self { loops: same.cloned().map_or_else(OnceLock::new, OnceLock::from), paths: OnceLock::new() }
+        Self { loops: same.cloned().map_or_else(OnceLock::new, OnceLock::from), ..Self::default() }
     }
 }
 
@@ -86,6 +90,7 @@ impl<'a> Selection<'a> {
             process_labels,
             description: Vec::new(),
             thinned_stacks: Arc::default(),
+            wait_order: Arc::default(),
             category_rules: Arc::default(),
             categories: Arc::default(),
             steps: Arc::default(),
@@ -213,14 +218,22 @@ impl<'a> Selection<'a> {
 
     /// The wait in a row of the capture, not cut, with the stack of a [similar wait](crate::query::thinned_stacks) if its own was
     /// left out.
+    #[inline]
     pub fn completed_wait(&self, row: usize) -> Wait {
         let wait = self.capture.waits.at(row);
         self.thinned_stacks().map_or(wait, |thinned| thinned.completed(self.capture, row, wait))
     }
 
     /// Stacks for waits without one; `None` if no stacks were left out.
+    #[inline]
     pub(crate) fn thinned_stacks(&self) -> Option<&ThinnedStacks> {
         self.thinned_stacks.get_or_init(|| ThinnedStacks::of(self.capture)).as_ref()
+    }
+
+    /// The time off the CPU of *all* threads, in order. It is put in order once.
+    pub fn off_cpu(&self) -> OffCpu<'a> {
+        let order = self.wait_order.get_or_init(|| OffCpu::of(self.capture).order());
+        OffCpu::in_order(self.capture, order.clone())
     }
 
     /// The selected threads.
@@ -230,6 +243,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Whether the thread is selected.
+    #[inline]
     pub fn has_thread(&self, thread: ThreadId) -> bool {
         self.threads.as_ref().is_none_or(|threads| threads[thread.index()])
     }
@@ -317,6 +331,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Whether a stack passes the filters on functions, modules and ownership.
+    #[inline]
     pub fn has_stack(&self, stack: Option<StackId>) -> bool {
         match (&self.stacks, stack) {
             (None, _) => true,
@@ -327,6 +342,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Whether a moment is selected. What has no time is in no range of time.
+    #[inline]
     pub fn has_time(&self, time_ns: Option<u64>) -> bool {
         match (&self.time, time_ns) {
             (None, _) => true,
@@ -336,6 +352,7 @@ impl<'a> Selection<'a> {
     }
 
     /// A wait within the selected time; `None` if it is outside.
+    #[inline]
     fn cut(&self, wait: &Wait) -> Option<Wait> {
         match &self.time {
             Some(time) => waits::cut(wait, time),

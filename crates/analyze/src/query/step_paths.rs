@@ -74,8 +74,7 @@ const NO_WAIT: u32 = u32::MAX;
 
 impl KnownPaths {
     /// Walks back from the end of every step.
-    pub fn of(capture: &Capture, steps: &Steps) -> Self {
-        let off_cpu = OffCpu::of(capture);
+    pub fn of(capture: &Capture, off_cpu: &OffCpu<'_>, steps: &Steps) -> Self {
         let (mut entries, mut first) = (Vec::new(), vec![0]);
         let mut followed = vec![0_u64; capture.waits.len().div_ceil(64)];
         for position in 0..steps.count() {
@@ -87,7 +86,7 @@ impl KnownPaths {
                 entries.push(place.map_or(NO_WAIT, |place| place as u32));
                 place
             };
-            Walk::of(capture, &off_cpu, steps, position, enter).for_each(drop);
+            Walk::of(capture, off_cpu, steps, position, enter).for_each(drop);
             first.push(entries.len());
         }
         entries.shrink_to_fit();
@@ -98,7 +97,7 @@ impl KnownPaths {
 impl<'a> Paths<'a> {
     /// Walks back from the end of every step of the main loop.
     pub fn walk(capture: &'a Capture, loops: Arc<Loops>) -> Self {
-        let known = KnownPaths::of(capture, loops.main());
+        let known = KnownPaths::of(capture, &OffCpu::of(capture), loops.main());
         Self::known(capture, loops, Arc::new(known))
     }
 

@@ -97,7 +97,9 @@ impl<'a> Paths<'a> {
     /// The critical paths of the main loop's steps; `None` without steps, context switches or wake-ups.
     pub fn of(selection: &Selection<'a>) -> Option<Self> {
         let (capture, loops) = (selection.capture(), Loops::of(selection)?);
-        let walk = || Self::are_known(selection).then(|| Arc::new(KnownPaths::of(capture, loops.main())));
+        let walk = || {
+            Self::are_known(selection).then(|| Arc::new(KnownPaths::of(capture, &selection.off_cpu(), loops.main())))
+        };
         let known = selection.steps.paths.get_or_init(walk).clone()?;
         Some(Self::known(capture, loops, known))
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use stepscope_model::{Wait, WaitState};
 
 /// The part of a wait in which the thread waited for something other than a CPU.
+#[inline]
 pub fn blocked_ns(wait: &Wait) -> u64 {
     match wait.state {
         WaitState::Preempted => 0,
@@ -13,6 +14,7 @@ pub fn blocked_ns(wait: &Wait) -> u64 {
 }
 
 /// The part of a wait in which the thread waited for a CPU, as far as it was recorded.
+#[inline]
 pub fn runnable_ns(wait: &Wait) -> u64 {
     (wait.end_ns - wait.start_ns) - blocked_ns(wait)
 }

@@ -26,8 +26,12 @@ pub enum WakeUps {
 }
 
 impl WakeUps {
-    /// Coverage in the waits of the selected threads.
+    /// Coverage in the waits of the selected threads. It is counted once.
     pub fn of(selection: &Selection<'_>) -> Self {
+        *selection.steps.wake_ups.get_or_init(|| Self::counted(selection))
+    }
+
+    fn counted(selection: &Selection<'_>) -> Self {
         let (mut missing, mut of) = (0, 0);
         for wait in selection.thread_waits().filter(|wait| wait.state == WaitState::Blocked) {
             match wait.runnable_ns {

@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use stepscope_analyze::Selection;
+use stepscope_analyze::{Selection, parallel};
 use stepscope_model::{Counter, ThreadId};
 
 use super::counters::Series;
 use super::grid::{Grid, MOST_ROWS};
-use super::pieces::{Held, Sampled, Scoped, period_ns, stack_of, thread_of};
+use super::pieces::{Held, Sampled, Scoped, Stay, Stays, period_ns, stack_of, thread_of};
 use super::scopes::scope_names;
 use super::times::Times;
-use super::track::Track;
+use super::track::{Piece, Track};
 use super::{Lane, Lanes};
 
 impl Lanes {
@@ -83,26 +83,38 @@ impl Lanes {
             let pieces = self.sampled_threads(selection);
             return rows.into_iter().map(|(cpu, rows)| (cpu, Track::of(rows, &pieces))).collect();
         }
+        let threads: Vec<ThreadId> = selection.threads().map(|(thread, _)| thread).collect();
+        let mut stays: BTreeMap<u32, Vec<Vec<Stay>>> = BTreeMap::new();
+        for of_thread in parallel::map(&threads, |thread| self.stays(selection, *thread, has_lane)) {
+            of_thread.into_iter().for_each(|(cpu, of_thread)| stays.entry(cpu).or_default().push(of_thread));
+        }
+        let by_cpu: Vec<(u32, Vec<Vec<Stay>>)> = stays.into_iter().collect();
+        let tracks = parallel::map(&by_cpu, |(cpu, stays)| {
+            let mut stays = stays.concat();
+            // Those of each thread are in order already, which a stable sort makes use of.
+            stays.sort_by_key(|stay| (stay.range.start, stay.place));
+            (*cpu, Track::of(stays.iter().map(|stay| stay.place).collect(), &Stays(&stays)))
+        });
+        tracks.into_iter().collect()
+    }
+
+    /// When a thread held each CPU, in order.
+    fn stays(
+        &self,
+        selection: &Selection<'_>,
+        thread: ThreadId,
+        has_lane: impl Fn(&u32) -> bool,
+    ) -> BTreeMap<u32, Vec<Stay>> {
         let held = self.held(selection);
-        // With their starts, because ten million places are sorted: to look each start up again takes ten times as long.
-        let mut starts: BTreeMap<u32, Vec<(u64, u32)>> = BTreeMap::new();
-        let waits = &selection.capture().waits;
-        for (thread, _) in selection.threads() {
-            for place in self.times.places(thread) {
-                let cpu = waits.at(self.times.row(place)).cpu.filter(has_lane);
-                let Some(cpu) = cpu else { continue };
-                let piece = held.at(place);
-                if !piece.range.is_empty() {
-                    starts.entry(cpu).or_default().push((piece.range.start, place as u32));
-                }
+        let mut stays: BTreeMap<u32, Vec<Stay>> = BTreeMap::new();
+        for place in self.times.places(thread) {
+            let Some(cpu) = held.cpu(place).filter(&has_lane) else { continue };
+            let Piece { range, label } = held.at(place);
+            if !range.is_empty() {
+                stays.entry(cpu).or_default().push(Stay { range, thread: label, place: place as u32 });
             }
         }
-        let track = |mut starts: Vec<(u64, u32)>| {
-            // The places of each thread are in order already, which a stable sort makes use of.
-            starts.sort();
-            Track::of(starts.into_iter().map(|(_, place)| place).collect(), &held)
-        };
-        starts.into_iter().map(|(cpu, starts)| (cpu, track(starts))).collect()
+        stays
     }
 
     /// The CPUs, then the threads from the most CPU time to the least.

@@ -84,6 +84,11 @@ impl Shares {
         *sum = sum.saturating_add(ns);
     }
 
+    /// The sum of both.
+    pub(super) fn and(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|state| self.0[state].saturating_add(other.0[state])))
+    }
+
     /// The difference of two running sums.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         Self(std::array::from_fn(|state| self.0[state].saturating_sub(earlier.0[state])))

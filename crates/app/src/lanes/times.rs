@@ -6,14 +6,17 @@
 
 use std::ops::Range;
 
-use stepscope_analyze::Selection;
-use stepscope_analyze::wait_class::{Classes, WaitClass};
+use stepscope_analyze::wait_class::Classes;
+use stepscope_analyze::{Selection, parallel};
 use stepscope_model::{ThreadId, Wait, WaitState};
 
 use super::state::{LaneState, Shares};
 
 /// Waits between two running sums.
 const SUMMED: usize = 64;
+
+/// Waits that one thread adds up at a time.
+const AT_ONCE: usize = 8_192 * SUMMED;
 
 /// A state for a range of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,30 +49,22 @@ impl Times {
             });
             order
         });
-        let threads = selection.capture().threads.len();
-        let mut times = Self { order, first: Vec::with_capacity(threads + 1), blocked: Vec::new(), before: Vec::new() };
+        let row = |place: usize| order.as_ref().map_or(place, |order: &Vec<u32>| order[place] as usize);
+        let thread_at = |place: usize| waits.at(row(place)).thread.index();
+        let first = (0..=selection.capture().threads.len())
+            .map(|thread| partition_point(0..waits.len(), |place| thread_at(place) < thread) as u32)
+            .collect();
+        let parts: Vec<Range<usize>> =
+            (0..waits.len()).step_by(AT_ONCE).map(|start| start..(start + AT_ONCE).min(waits.len())).collect();
+        let mut times = Self { order: None, first, blocked: Vec::new(), before: Vec::new() };
         times.blocked.reserve_exact(waits.len());
-        let mut classes = Classes::new(selection.capture(), selection.functions());
-        let mut by_stack: Vec<Option<WaitClass>> = vec![None; selection.capture().stacks.len()];
-        let mut sums = Shares::default();
-        for place in 0..waits.len() {
-            let wait = selection.completed_wait(times.row(place));
-            while times.first.len() <= wait.thread.index() {
-                times.first.push(place as u32);
-            }
-            let blocked = wait.stack.map_or(LaneState::NO_STACK, |stack| {
-                LaneState::blocked(*by_stack[stack.index()].get_or_insert_with(|| classes.of(stack)))
-            });
-            times.blocked.push(blocked);
-            if place % SUMMED == 0 {
-                times.before.push(sums);
-            }
-            for part in parts(&wait, blocked) {
-                sums.add(part.state, part.range.end - part.range.start);
-            }
+        let mut all = Shares::default();
+        for (blocked, before, sums) in parallel::map(&parts, |places| states(selection, places.clone().map(row))) {
+            times.blocked.extend(blocked);
+            times.before.extend(before.iter().map(|sums| sums.and(&all)));
+            all = sums.and(&all);
         }
-        times.first.resize(threads + 1, waits.len() as u32);
-        times
+        Self { order, ..times }
     }
 
     /// The row of `waits` at a place.
@@ -101,16 +96,7 @@ impl Times {
 
     /// The first of these places whose wait ends after `time`.
     pub fn first_after(&self, selection: &Selection<'_>, places: Range<usize>, time: u64) -> usize {
-        let (mut low, mut high) = (places.start, places.end);
-        while low < high {
-            let middle = low.midpoint(high);
-            if selection.capture().waits.at(self.row(middle)).end_ns <= time {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        partition_point(places, |place| selection.capture().waits.at(self.row(place)).end_ns <= time)
     }
 
     fn sums_before(&self, selection: &Selection<'_>, place: usize) -> Shares {
@@ -138,6 +124,38 @@ impl Times {
             }
         }
     }
+}
+
+/// The blocked states of waits, their running sums before every [`SUMMED`]-th one, and the sum of all.
+fn states(selection: &Selection<'_>, rows: impl Iterator<Item = usize>) -> (Vec<LaneState>, Vec<Shares>, Shares) {
+    let mut classes = Classes::new(selection.capture(), selection.functions());
+    let (mut states, mut before, mut sums) = (Vec::new(), Vec::new(), Shares::default());
+    for (place, row) in rows.enumerate() {
+        let wait = selection.completed_wait(row);
+        let blocked = wait.stack.map_or(LaneState::NO_STACK, |stack| LaneState::blocked(classes.of(stack)));
+        states.push(blocked);
+        if place % SUMMED == 0 {
+            before.push(sums);
+        }
+        for part in parts(&wait, blocked) {
+            sums.add(part.state, part.range.end - part.range.start);
+        }
+    }
+    (states, before, sums)
+}
+
+/// The first of these positions that is not `early`; the early ones come first.
+pub(super) fn partition_point(positions: Range<usize>, early: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (positions.start, positions.end);
+    while low < high {
+        let middle = low.midpoint(high);
+        if early(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 /// The blocked part of a wait, then the one in which it waited for a CPU. Either may be empty, and is left out then.

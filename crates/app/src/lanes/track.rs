@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use super::times::partition_point;
+
 /// Pieces between two running sums.
 const SUMMED: usize = 64;
 
@@ -93,8 +95,10 @@ impl Track {
 
     /// Positions of the pieces that a range of time meets.
     pub fn met(&self, pieces: &impl Pieces, range: &Range<u64>) -> Range<usize> {
-        let first = self.count(0..self.len(), |position| pieces.piece(&self.rows, position).range.end <= range.start);
-        let end = self.count(first..self.len(), |position| pieces.piece(&self.rows, position).range.start < range.end);
+        let first =
+            partition_point(0..self.len(), |position| pieces.piece(&self.rows, position).range.end <= range.start);
+        let end =
+            partition_point(first..self.len(), |position| pieces.piece(&self.rows, position).range.start < range.end);
         first..end
     }
 
@@ -153,20 +157,7 @@ impl Track {
             low += step;
             step *= 2;
         }
-        self.count(low..(low + step).min(self.len()), early)
-    }
-
-    fn count(&self, positions: Range<usize>, early: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut high) = (positions.start, positions.end);
-        while low < high {
-            let middle = low.midpoint(high);
-            if early(middle) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        partition_point(low..(low + step).min(self.len()), early)
     }
 }
 

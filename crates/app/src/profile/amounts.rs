@@ -10,7 +10,7 @@ use stepscope_analyze::query::{heap, system_calls};
 use stepscope_model::{Capture, ProcessId, StackId, ThreadId};
 
 use super::places::Places;
-use super::rows::{Row, middle_of, part_of, rows_table};
+use super::rows::{PARTS, Row, RowCounts, middle_of, part_of, rows_table};
 use super::{EventEntry, Profile};
 use crate::parquet_table::ParquetTable;
 
@@ -107,6 +107,16 @@ pub(super) fn weigh_stacks(profile: &Profile<'_>, weights: &mut [f64]) {
             weights[stack.index()] += share + f64::MIN_POSITIVE;
         }
     });
+}
+
+/// How many rows [`sums`] has.
+pub(super) fn row_counts(profile: &Profile<'_>, places: &Places) -> RowCounts<(Option<ThreadId>, i32, usize)> {
+    let mut counts = RowCounts::new();
+    each_change(profile, |change| {
+        let part = part_of(change.time_ns, profile.span(), PARTS[0]);
+        counts.add((change.thread, places.row(change.stack), change.amount), part, 0);
+    });
+    counts
 }
 
 /// Changes of one thread and stack within each part of the recording, added up: its parts, thread, stack and amount.

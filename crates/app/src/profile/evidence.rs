@@ -9,7 +9,7 @@ use stepscope_model::quantity::{grouped, plural, weight};
 use stepscope_model::{Capture, Counts, Sample, StackId, Wait, WaitState};
 
 use super::places::Places;
-use super::rows::{Row, count, middle_of, part_of, rows_table};
+use super::rows::{PARTS, Row, RowCounts, count, middle_of, part_of, rows_table};
 use super::{Profile, amounts, cpu, row};
 use crate::parquet_table::ParquetTable;
 
@@ -27,9 +27,6 @@ pub(super) struct Evidence {
     /// What was lost by that, in sentences.
     pub left_out: Vec<String>,
 }
-
-/// Parts of the recording that rows are added up in, finest first.
-const PARTS: [u64; 9] = [2_000, 1_000, 400, 150, 50, 20, 10, 4, 1];
 
 /// Numbers the state of waits.
 pub struct States<'a> {
@@ -66,24 +63,21 @@ impl Evidence {
         let count = selected_samples(profile).count();
         found.sample_rows = count;
         if count > limits.samples {
-            let rows = |parts| sums_of_samples(profile, &found.places, parts).len();
-            let (parts, rows) = fitting(limits.samples, rows);
+            let (parts, rows) = sample_counts(profile, &found.places).fitting(limits.samples);
             (found.sample_parts, found.sample_rows) = (Some(parts), rows);
             found.left_out.push(added_up("samples", count, parts, profile));
         }
         let count = profile.selection().waits().count();
         found.wait_rows = count;
         if count > limits.waits {
-            let rows = |parts| sums_of_waits(profile, &found.places, parts).len();
-            let (parts, rows) = fitting(limits.waits, rows);
+            let (parts, rows) = wait_counts(profile, &found.places).fitting(limits.waits);
             (found.wait_parts, found.wait_rows) = (Some(parts), rows);
             found.left_out.push(added_up("waits", count, parts, profile));
         }
         let count = amounts::count(profile);
         found.amount_rows = count;
         if count > limits.waits {
-            let rows = |parts| amounts::sums(profile, &found.places, parts).len();
-            let (parts, rows) = fitting(limits.waits, rows);
+            let (parts, rows) = amounts::row_counts(profile, &found.places).fitting(limits.waits);
             (found.amount_parts, found.amount_rows) = (Some(parts), rows);
             found.left_out.push(added_up("allocations and system calls", count, parts, profile));
         }
@@ -113,18 +107,6 @@ fn added_up(what: &str, count: usize, parts: u64, profile: &Profile<'_>) -> Stri
     )
 }
 
-/// The finest parts that give at most `most` rows, else the coarsest; and the number of rows.
-fn fitting(most: usize, rows: impl Fn(u64) -> usize) -> (u64, usize) {
-    let mut coarsest = (1, 0);
-    for parts in PARTS {
-        coarsest = (parts, rows(parts));
-        if coarsest.1 <= most {
-            break;
-        }
-    }
-    coarsest
-}
-
 /// Frames and stacks by their share of all samples of an event, and of all waits.
 fn places(profile: &Profile<'_>) -> Places {
     let capture = profile.capture();
@@ -138,14 +120,21 @@ fn places(profile: &Profile<'_>) -> Places {
             weights[stack.index()] += share(sample.weight.into(), totals[sample.event.index()]);
         }
     }
-    let total = profile.selection().waits().map(|wait| u128::from(wait.end_ns - wait.start_ns)).sum();
+    // The time of waits at each stack, and whether there are some.
+    let mut waits = vec![(0_u128, false); capture.stacks.len()];
+    let mut total = 0;
     for wait in profile.selection().waits() {
+        let length = u128::from(wait.end_ns - wait.start_ns);
+        total += length;
         if let Some(stack) = wait.stack {
-            weights[stack.index()] += share((wait.end_ns - wait.start_ns).into(), total);
+            waits[stack.index()] = (waits[stack.index()].0 + length, true);
         }
         if let Some(stack) = wait.waker_stack {
-            weights[stack.index()] += f64::MIN_POSITIVE;
+            waits[stack.index()].1 = true;
         }
+    }
+    for (weight, (length, _)) in weights.iter_mut().zip(waits).filter(|(_, (_, is_met))| *is_met) {
+        *weight += share(length, total);
     }
     amounts::weigh_stacks(profile, &mut weights);
     Places::of(capture, profile.selection().functions(), &weights, profile.limits().stacks)
@@ -161,6 +150,17 @@ pub(super) fn selected_samples<'p>(profile: &'p Profile<'_>) -> impl Iterator<It
 
 /// What samples that are added up have in common: part of the recording (none without a time), thread, stack, event.
 type SampleKey = (Option<u64>, u32, i32, u32);
+
+/// How many rows [`sums_of_samples`] has.
+fn sample_counts(profile: &Profile<'_>, places: &Places) -> RowCounts<(bool, u32, i32, u32)> {
+    let mut counts = RowCounts::new();
+    for sample in selected_samples(profile) {
+        let part = sample.time_ns.map_or(0, |time| part_of(time, profile.span(), PARTS[0]));
+        let key = (sample.time_ns.is_some(), sample.thread.0, places.row(sample.stack), sample.event.0);
+        counts.add(key, part, 0);
+    }
+    counts
+}
 
 fn sums_of_samples(profile: &Profile<'_>, places: &Places, parts: u64) -> FxHashMap<SampleKey, (u64, u64)> {
     let mut sums: FxHashMap<SampleKey, (u64, u64)> = FxHashMap::default();
@@ -281,6 +281,21 @@ impl WaitRow {
         self.count += 1;
         (self.cpu, self.waker, self.waker_stack) = (-1, -1, -1);
     }
+}
+
+/// How many rows [`sums_of_waits`] has.
+fn wait_counts(profile: &Profile<'_>, places: &Places) -> RowCounts<(u32, i32, i32)> {
+    let recording = profile.span();
+    let part_ns = PARTS.map(|parts| (recording.end - recording.start) / parts);
+    let mut states = States::of(profile);
+    let mut counts = RowCounts::new();
+    for wait in profile.selection().waits() {
+        let length = wait.end_ns - wait.start_ns;
+        let first = part_ns.iter().take_while(|part_ns| length > **part_ns).count();
+        let key = (wait.thread.0, places.row(wait.stack), states.number(&wait));
+        counts.add(key, part_of(wait.start_ns, recording, PARTS[0]), first);
+    }
+    counts
 }
 
 /// Waits that are longer than a part of the recording have rows of their own.

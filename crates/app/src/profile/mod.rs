@@ -47,8 +47,9 @@ use std::sync::{Arc, OnceLock};
 
 use stepscope_analyze::cost_tree::CostPlaces;
 use stepscope_analyze::step_classes::{self, StepClass};
+use stepscope_analyze::step_paths::Paths;
 use stepscope_analyze::wait_class::WaitClass;
-use stepscope_analyze::{Selection, events, summary};
+use stepscope_analyze::{Selection, events, parallel, summary};
 use stepscope_model::{Capture, CaptureInfo, Counter, Step};
 
 use self::amounts::Amount;
@@ -296,9 +297,21 @@ impl<'a> Profile<'a> {
     /// Number of rows of each table that has some, without [those](ON_DEMAND) that take long. Source text and instructions are read when the page asks
     /// for them: it learns only that it may.
     pub(crate) fn rows(&self) -> Vec<(String, usize)> {
+        self.prepare();
         let mut rows = self.rows_of(TABLES.iter().filter(|name| !ON_DEMAND.contains(name)));
         rows.extend(["sources", "instructions"].map(|name| (name.to_owned(), 1)));
         rows
+    }
+
+    /// Makes what the tables are made from, on all CPUs.
+    pub(crate) fn prepare(&self) {
+        let parts: [fn(&Self); 4] = [
+            |profile| _ = profile.lanes(),
+            |profile| _ = profile.evidence(),
+            |profile| _ = profile.steps(),
+            |profile| _ = Paths::of(&profile.selection),
+        ];
+        parallel::map(&parts, |prepare| prepare(self));
     }
 
     fn rows_of<'n>(&self, tables: impl Iterator<Item = &'n &'n str>) -> Vec<(String, usize)> {

@@ -1,6 +1,9 @@
 //! Rows of the tables `samples` and `amounts`, and parts of the recording that they are added up in.
 
+use std::hash::Hash;
 use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use crate::parquet_table::ParquetTable;
 
@@ -44,4 +47,82 @@ pub(super) fn part_of(time: u64, recording: &Range<u64>, parts: u64) -> u64 {
 /// The middle of a part of the recording.
 pub(super) fn middle_of(part: u64, recording: &Range<u64>, parts: u64) -> u64 {
     recording.start + ((recording.end - recording.start) as f64 * (part as f64 + 0.5) / parts as f64).round() as u64
+}
+
+/// Into how many parts the recording may be divided, finest first: a part is two of the finer ones.
+pub(super) const PARTS: [u64; 12] = [2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1];
+
+/// Counts the rows that are left if those with one key in one part of the recording are added up, for all of [`PARTS`] in one pass.
+///
+/// The counts are exact for rows that come in the order of time, at least those of one key; else they are near.
+pub(super) struct RowCounts<K> {
+    /// The part of the last row with a key, of each of [`PARTS`].
+    last: FxHashMap<K, [u16; PARTS.len()]>,
+    counts: [usize; PARTS.len()],
+}
+
+impl<K: Eq + Hash> RowCounts<K> {
+    const NONE: u16 = u16::MAX;
+
+    pub fn new() -> Self {
+        Self { last: FxHashMap::default(), counts: [0; PARTS.len()] }
+    }
+
+    /// Adds a row in a part of the finest ones. It stays a row of its own in parts before `first` of [`PARTS`].
+    pub fn add(&mut self, key: K, part: u64, first: usize) {
+        self.counts[..first].iter_mut().for_each(|count| *count += 1);
+        let last = self.last.entry(key).or_insert([Self::NONE; PARTS.len()]);
+        for level in first..PARTS.len() {
+            let part = (part >> level) as u16;
+            if last[level] == part {
+                // The row before was added up with others in all coarser parts, too.
+                break;
+            }
+            last[level] = part;
+            self.counts[level] += 1;
+        }
+    }
+
+    /// The finest parts that leave at most `most` rows, else the coarsest; and the number of rows.
+    pub fn fitting(&self, most: usize) -> (u64, usize) {
+        let level = self.counts.iter().position(|count| *count <= most).unwrap_or(PARTS.len() - 1);
+        (PARTS[level], self.counts[level])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn rows_are_counted_for_all_parts_in_one_pass(
+            rows in prop::collection::vec((0_u64..2_000, 0_u32..3, 0_usize..PARTS.len()), 0..300),
+        ) {
+            let recording = 1_000..100_000_u64;
+            let mut time = recording.start;
+            let mut counts = RowCounts::new();
+            let mut seen = vec![HashSet::new(); PARTS.len()];
+            let mut alone = [0; PARTS.len()];
+            for (gap, key, first) in rows {
+                time += gap;
+                counts.add(key, part_of(time, &recording, PARTS[0]), first);
+                for (level, parts) in PARTS.into_iter().enumerate() {
+                    match level < first {
+                        true => alone[level] += 1,
+                        false => drop(seen[level].insert((key, part_of(time, &recording, parts)))),
+                    }
+                }
+            }
+            for level in 0..PARTS.len() {
+                prop_assert_eq!(counts.counts[level], alone[level] + seen[level].len());
+            }
+            let (parts, rows) = counts.fitting(seen[0].len() + alone[0]);
+            prop_assert_eq!((parts, rows), (PARTS[0], seen[0].len() + alone[0]));
+        }
+    }
 }

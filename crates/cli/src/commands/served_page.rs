@@ -99,6 +99,11 @@ impl<'a> Viewed<'a> {
         Self { loaded, selections, dataset, report: OnceLock::new() }
     }
 
+    /// Makes what the manifest and the first pictures need.
+    pub fn prepare(&self) {
+        self.dataset.prepare();
+    }
+
     /// The report as JSON.
     pub fn report(&self) -> &[u8] {
         let made = || {
@@ -116,9 +121,9 @@ impl<'a> Viewed<'a> {
 /// Does this with a lower priority, so that the tables of the first picture come before the report.
 fn behind_others<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let work = || {
-        // A thread cannot raise its priority again, so it is one of its own. On a busy machine 5 leaves it a third of its share.
+        // A thread cannot raise its priority again, so it is one of its own. Beside one busy thread, 10 leaves it a tenth of a CPU.
         #[cfg(target_os = "linux")]
-        let _ = rustix::process::setpriority_process(None, 5);
+        let _ = rustix::process::setpriority_process(None, 10);
         work()
     };
     thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|panic| resume_unwind(panic))

@@ -84,8 +84,11 @@ impl View {
             page.announce(&server)?;
             let viewed = Viewed::new(&loaded, selections);
             thread::scope(|scope| {
-                // The browser will ask for it soon.
-                scope.spawn(|| viewed.report().len());
+                // The browser will ask for both soon: first for what its pictures are made from.
+                scope.spawn(|| {
+                    viewed.prepare();
+                    viewed.report().len()
+                });
                 server.run(&PAGE, &viewed)
             })?;
             Ok(ExitCode::SUCCESS)

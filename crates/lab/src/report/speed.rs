@@ -1,6 +1,5 @@
 //! The table `verdict_speed`: how fast the steps of a scenario are. Repetitions are one row, with their spread.
 
-use stepscope_analyze::off_cpu::OffCpu;
 use stepscope_analyze::step_times::StepParts;
 use stepscope_analyze::steps::Loops;
 use stepscope_analyze::{Selection, summary};
@@ -29,7 +28,7 @@ impl Speed {
     fn of(selection: &Selection<'_>) -> Option<Self> {
         let loops = Loops::of(selection)?;
         let steps = loops.main();
-        let parts = StepParts::of(selection, &loops, steps, &OffCpu::of(selection.capture()));
+        let parts = StepParts::of(selection, &loops, steps, &selection.off_cpu());
         let after_first = steps.after_first();
         let durations = &parts.durations[after_first.clone()];
         let sum = |times: &[u64]| times.iter().map(|ns| *ns as f64).sum::<f64>();

@@ -87,7 +87,7 @@ impl<'s, 'a> Seen<'s, 'a> {
         let mut sampled: Vec<u64> = selection.samples().filter_map(|sample| sample.time_ns).collect();
         sampled.sort_unstable();
         let path = loops.as_ref().and_then(|_| PathWeights::of(selection));
-        let (work, off_cpu) = (Work::of_stacks(selection), OffCpu::of(selection.capture()));
+        let (work, off_cpu) = (Work::of_stacks(selection), selection.off_cpu());
         let recorded = Recorded::of(selection, loops.as_deref());
         (total > 0).then_some(Self {
             selection,

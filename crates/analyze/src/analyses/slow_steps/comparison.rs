@@ -83,7 +83,7 @@ pub(super) struct Comparison<'a> {
 impl<'a> Comparison<'a> {
     pub fn of(selection: &'a Selection<'a>, options: &Options) -> Result<Self, Note> {
         let loops = Loops::of(selection).ok_or_else(|| no_steps(selection))?;
-        let off_cpu = OffCpu::of(selection.capture());
+        let off_cpu = selection.off_cpu();
         let parts = StepParts::of(selection, &loops, loops.main(), &off_cpu);
         let clock = parts.unpaced();
         let delays = Delays::of(selection, &loops, &parts);

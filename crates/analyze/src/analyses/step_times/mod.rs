@@ -45,7 +45,6 @@ use stepscope_model::{Dimension, Mark, Note, Table, note};
 use crate::analyses::steps_over_time;
 use crate::analysis::{Analysis, Part, ReportSection, View};
 use crate::notes::found_step_note;
-use crate::query::off_cpu::OffCpu;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 #[cfg(doc)]
@@ -58,7 +57,7 @@ pub use stalls::{NEIGHBOURS, STALL, stalls};
 
 /// The tables of the view, in the order they are shown.
 pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
-    let off_cpu = OffCpu::of(selection.capture());
+    let off_cpu = selection.off_cpu();
     let Some(found) = Loops::of(selection) else {
         let mut table = loops::loops(selection, None, &off_cpu);
         table.note(no_steps(selection));

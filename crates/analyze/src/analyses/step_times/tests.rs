@@ -69,7 +69,7 @@ fn a_condition_that_no_thread_signals_is_pacing_where_wake_ups_are_known() {
         .blocked("main", 20..30, "gz::Run;pthread_cond_timedwait")
         .capture;
     drawn::selected(&capture, &[], |selection| {
-        let nothing = OffCpu::of(&capture);
+        let nothing = selection.off_cpu();
         let steps = Drawing::new().steps("main", 200, 1, 1, 1).capture;
         let steps = drawn::selected(&steps, &[], |selection| Steps::of(selection).unwrap());
         let mut pacing = Pacing::of(selection, &steps, &nothing);
