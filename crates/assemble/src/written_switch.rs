@@ -22,6 +22,8 @@ pub const WAKE_UP: u64 = 4;
 const KIND: u64 = 0xff;
 /// Of a switch: the waits of the thread that comes are added up from now on.
 pub const SUMMED: u64 = 0x100;
+/// Of a switch: the thread that leaves is dead.
+pub const DEAD: u64 = 0x200;
 /// Of sums: the next waits of the thread are written one by one.
 pub const ENDS: u64 = 0x100;
 
@@ -139,7 +141,7 @@ impl Pending {
 /// A record of the programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Written {
-    Switch { leaves: Option<(ThreadIds, WaitState, Option<Place>)>, comes: Option<ThreadIds>, summed: bool },
+    Switch { leaves: Option<(ThreadIds, WaitState, Option<Place>)>, comes: Option<ThreadIds>, summed: bool, dead: bool },
     Sums { slice: Slice, ends: bool },
     Place { ids: ThreadIds, place: Place },
     WakeUp { woken: ThreadIds, waker: Option<(ThreadIds, Option<Place>)> },
@@ -154,7 +156,8 @@ impl Written {
             SWITCH => {
                 let state = if place == PREEMPTED { WaitState::Preempted } else { WaitState::Blocked };
                 let leaves = ids_of(first).map(|ids| (ids, state, Place::of(place)));
-                Self::Switch { leaves, comes: ids_of(second), summed: flags & SUMMED != 0 }
+                let (summed, dead) = (flags & SUMMED != 0, flags & DEAD != 0);
+                Self::Switch { leaves, comes: ids_of(second), summed, dead }
             }
             SUMS_OF_THREAD => {
                 let words = words.get(..HEAD_WORDS + SUMS * SUM_WORDS)?;
@@ -190,11 +193,22 @@ mod tests {
     #[test]
     fn a_switch_names_both_threads_and_the_place_of_the_one_that_leaves() {
         let read = |place| Written::read(&raw(&[SWITCH | SUMMED, 90, IDS, 0, place]));
-        let switch =
-            |state, place| Written::Switch { leaves: Some((IDS_READ, state, place)), comes: None, summed: true };
+        let switch = |state, place| Written::Switch {
+            leaves: Some((IDS_READ, state, place)),
+            comes: None,
+            summed: true,
+            dead: false,
+        };
         assert_eq!(read(77), Some((90, switch(WaitState::Blocked, Some(Place(77))))));
         assert_eq!(read(0), Some((90, switch(WaitState::Blocked, None))));
         assert_eq!(read(PREEMPTED), Some((90, switch(WaitState::Preempted, None))));
+        let last = Written::Switch {
+            leaves: Some((IDS_READ, WaitState::Blocked, None)),
+            comes: None,
+            summed: false,
+            dead: true,
+        };
+        assert_eq!(Written::read(&raw(&[SWITCH | DEAD, 90, IDS, 0, 0])), Some((90, last)));
         assert_eq!(Written::read(&raw(&[SWITCH, 90, IDS, 0])), None, "it is cut");
         assert_eq!(Written::read(&raw(&[9, 90, IDS, 0, 0])), None, "there is no such record");
     }

@@ -8,8 +8,8 @@
 //! charges the switch itself to the incoming thread, so its time starts when the other one left. If the record of the switch
 //! names another thread than the one that left last, the time starts with the switch: the idle thread has no records, and
 //! the kernel may hide others. And an exiting thread runs until its CPU switches to another one: the kernel frees its memory
-//! after the record of its exit. It may be preempted or blocked in between. Switches of the tracepoint say whether the thread is
-//! dead; in other records, each one that is no preemption counts as the last.
+//! after the record of its exit. It may be preempted or blocked in between. Switches of the tracepoint, and those that BPF programs
+//! write, say whether the thread is dead; in other records, each one that is no preemption counts as the last.
 //!
 //! Whether the tracepoint has the switches of every thread is not known until an idle thread is switched out, which does not
 //! happen on a busy machine. Until then, an exiting thread is kept, and ends with its last switch if that comes, else with the

@@ -60,7 +60,7 @@ impl<W: Target> Assembler<W> {
             return;
         };
         match written {
-            Written::Switch { leaves, comes, summed } => {
+            Written::Switch { leaves, comes, summed, dead } => {
                 self.cpus.are_whole = true;
                 let cpu = at.record.cpu;
                 match leaves.filter(|&(ids, ..)| self.thread(ids, Some(time), sink).is_some()) {
@@ -70,7 +70,12 @@ impl<W: Target> Assembler<W> {
                         if let Some(thread) = self.threads.get_mut(&ids.tid) {
                             thread.timeline.will_switch_at(stack);
                         }
-                        self.leave_cpu(ids, cpu, time, Leaving::of_flag(state == WaitState::Preempted), sink);
+                        let leaving = match state {
+                            _ if dead => Leaving::Dead,
+                            WaitState::Preempted => Leaving::Preempted,
+                            WaitState::Blocked => Leaving::Blocked,
+                        };
+                        self.leave_cpu(ids, cpu, time, leaving, sink);
                     }
                     None => self.note_unwritten(cpu, time, Some(leaves.map_or(0, |(ids, ..)| ids.tid)), sink),
                 }
@@ -221,10 +226,10 @@ mod tests {
     use crate::entry::{Entry, Wait};
     use crate::event_role::{Follow, Switches};
     use crate::initial_process::{InitialProcess, InitialThread};
-    use crate::kernel_record::RawSample;
+    use crate::kernel_record::{Body, RawSample, Record};
     use crate::target::NoTarget;
     use crate::thread_timeline::InitialState;
-    use crate::written_switch::Sum;
+    use crate::written_switch::{DEAD, SWITCH, Sum};
 
     #[derive(Default)]
     struct Waits(Vec<Wait>);
@@ -275,6 +280,31 @@ mod tests {
         let counts: Vec<u32> = waits.0.iter().map(|wait| wait.count).filter(|&count| count > 1).collect();
         assert_eq!(counts, [7]);
         assert!(assembler.thread_ref(21).is_none(), "it ended with its last switch");
+    }
+
+    #[test]
+    fn a_thread_that_blocks_in_its_exit_runs_until_it_is_dead() {
+        let mut assembler = Assembler::new(NoTarget, Follow::Tree, Switches::WithWakeUps, Some(1));
+        let mut waits = Waits::default();
+        let word = 20_u64 << 32 | 20;
+        let threads = vec![InitialThread { tid: 20, name: String::new(), state: InitialState::Runnable }];
+        assembler.add_running(&InitialProcess { pid: 20, parent_pid: None, threads, mappings: Vec::new() }, &mut waits);
+        let mut write = |assembler: &mut Assembler<NoTarget>, flags, time_ns, leaves: u64, comes: u64| {
+            let raw: Vec<u8> =
+                [flags, time_ns, leaves, comes, 0].iter().flat_map(|word: &u64| word.to_ne_bytes()).collect();
+            let sample = RawSample { raw: Some(raw.into()), ..RawSample::default() };
+            let record = Record { time: Some(time_ns), pid: None, tid: None, cpu: Some(0), body: Body::Other };
+            assembler.add_written(&SampleRecord { record: &record, sample: &sample, register_mask: 0 }, &mut waits);
+        };
+        write(&mut assembler, SWITCH, 10, 0, word);
+        assembler.exit(20, Some(100), Some(0), &mut Waits::default());
+        write(&mut assembler, SWITCH, 120, word, 0);
+        assert!(assembler.thread_ref(20).is_some(), "it only waits");
+        write(&mut assembler, SWITCH, 150, 0, word);
+        write(&mut assembler, SWITCH | DEAD, 190, word, 0);
+        assert!(assembler.thread_ref(20).is_none());
+        let off: Vec<(u64, u64)> = waits.0.iter().map(|wait| (wait.start_ns, wait.end_ns)).collect();
+        assert_eq!(off, [(1, 10), (120, 150), (190, 190)], "it ran from 10 to 120, and from 150 to 190");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 // Programs whose CPU time is hard to see: `pingpong N` switches at each step, `forks N` starts short processes, `exit MB` frees
-// its memory in its exit, `busy N` has N threads that never rest, and `headless` is a process whose first thread ends.
+// its memory in its exit, `late MB` too, but waits before that, `busy N` has N threads that never rest, and `headless` is a process
+// whose first thread ends.
 #include <pthread.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,6 +55,19 @@ void forks(long count) {
   }
 }
 
+// The kernel frees the memory of a file when it closes the file. It waits when it closes a watch.
+void late(std::size_t bytes) {
+  for (int file = 0; file < 2; ++file) {
+    const int memory = memfd_create("late", 0);
+    if (ftruncate(memory, static_cast<off_t>(bytes)) != 0) std::abort();
+    const std::vector<char> page(4096, 1);
+    for (std::size_t at = 0; at < bytes; at += page.size()) {
+      if (write(memory, page.data(), page.size()) < 0) std::abort();
+    }
+    if (file == 0 && inotify_add_watch(inotify_init(), "/", IN_CREATE) < 0) std::abort();
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -61,6 +76,7 @@ int main(int count, char** arguments) {
   if (std::strcmp(what, "pingpong") == 0) pingpong(number);
   if (std::strcmp(what, "forks") == 0) forks(number);
   if (std::strcmp(what, "exit") == 0) fill(static_cast<std::size_t>(number) << 20);
+  if (std::strcmp(what, "late") == 0) late(static_cast<std::size_t>(number) << 20);
   if (std::strcmp(what, "busy") == 0) {
     for (long i = 1; i < number; ++i) std::thread(spin).detach();
     spin();

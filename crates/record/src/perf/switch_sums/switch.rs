@@ -100,7 +100,11 @@ fn leave(program: &mut Assembly, tables: &Tables<'_>, left: Label) {
     let lives = program.label();
     program.push([Instruction::copy(2, 1), Instruction::set(3, DEAD), Instruction::and(2, 3)]);
     program.jump_if(2, Jump::Equal, 0, lives);
-    program.push([Instruction::store_wide(STACK, at::ENDS, 1), Instruction::set(9, 0)]);
+    program.push([
+        Instruction::store_wide(STACK, at::ENDS, 1),
+        Instruction::store_wide(STACK, at::FLAGS, (written::SWITCH | written::DEAD) as i32),
+        Instruction::set(9, 0),
+    ]);
     // Its last sums, and its end.
     program.push([Instruction::store_wide(7, thread::SINCE, 0), Instruction::load(1, 7, thread::SLICE)]);
     program.jump_if(1, Jump::Equal, 0, single);
