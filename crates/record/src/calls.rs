@@ -106,6 +106,10 @@ pub fn count_calls(
     for (index, site) in sites.iter().enumerate() {
         let Ok(path) = CString::new(site.module.as_os_str().as_bytes()) else { continue };
         for &tid in &site.threads {
+            // The kernel needs up to 0.1 s to remove each probe.
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
             match rings.probe(tid, &path, site.offset) {
                 Ok((event, id)) => probes.push(Probe { site: index, tid, id, _event: event }),
                 // The thread has ended.

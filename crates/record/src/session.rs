@@ -34,7 +34,7 @@ use crate::python::Python;
 use crate::ros2::Libraries;
 
 use privilege::Urgent;
-pub use privilege::{lower_priority, raise_descriptor_limit};
+pub use privilege::{lower_priority, raise_descriptor_limit, take_half_of_a_cpu};
 
 pub use options::{Kernel, Label, Options, StepPoint, StepTime, TimeArgument, TimeArgumentError};
 pub(crate) use plan::{ADDRESSES_OF_CODE, SAMPLES_ADDRESSES};

@@ -17,7 +17,7 @@ use stepscope_lab::step::StepFunction;
 use stepscope_model::quantity::{self, plural};
 use stepscope_model::{Capture, ClockExchange, Dimension, DimensionStatus, disk};
 use stepscope_record::proc::ProcessSelection;
-use stepscope_record::session::{Options, Progress, Reason};
+use stepscope_record::session::{Options, Progress, Reason, take_half_of_a_cpu};
 use stepscope_record::{PythonFunctions, StepTime, TimeArgument, clock};
 use stepscope_view::Format;
 
@@ -262,6 +262,11 @@ impl Record {
             true => Some(Beside::start(&folder).map_err(Failure::writing("the viewer"))?),
             false => None,
         };
+        // What is launched would have the priority, too.
+        let attaches = command.is_empty();
+        if attaches {
+            let _ = take_half_of_a_cpu();
+        }
         let line = progress::line();
         let duration = self.duration;
         let mut segments = self.segment.map(|_| Segments::new(&folder, self.keep.map(|keep| keep as usize)));
@@ -283,6 +288,11 @@ impl Record {
         }
         if let Some(status) = recorded.status.filter(|status| *status != 0) {
             eprintln!("note: the program ended with status {status}");
+        }
+        if let Some(threads) = attaches.then(take_half_of_a_cpu).flatten() {
+            eprintln!(
+                "note: {threads} threads want each CPU, so the capture may take minutes: as root, or with CAP_SYS_NICE, it takes seconds"
+            );
         }
         match segments {
             Some(segments) => summarise_segments(super::finish_segments(segments, &folder)?, &folder, &recorded.reason),
