@@ -210,6 +210,11 @@ impl<W: Target> Assembler<W> {
         self.awaited = Some(AwaitedExec { pid, parent_pid });
     }
 
+    /// Whether the announced child did not execute the program yet.
+    pub fn expects_exec(&self) -> bool {
+        self.awaited.is_some()
+    }
+
     fn awaits(&self, pid: u32) -> bool {
         self.awaited.is_some_and(|awaited| awaited.pid == pid)
     }

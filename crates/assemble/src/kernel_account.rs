@@ -3,6 +3,9 @@
 //! The recorder reads each thread's CPU time from `/proc/PID/task/TID/schedstat` twice a second, and a launched program's
 //! from `rusage` when it ends. Between two readings of a thread, its time by switches must agree. Where it is larger by
 //! more than the readings' error, records were lost: the difference is taken off the thread's CPU time, and counted.
+//!
+//! A reading may come late or belong to a time before the thread ran, and the account at exit has no such error. So nothing is
+//! taken off a program whose time agrees with its account at exit, if no record was lost.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +15,7 @@ use crate::entry::ThreadRef;
 
 /// The quantity of a thread's CPU time, as the recorder names it.
 const THREAD_CPU: &str = "thread_cpu_ns";
-/// A running thread's account is brought up to date at each tick, and reading all threads takes a while.
+/// A running thread's account is brought up to date at each tick, and its reading takes a while.
 const READING_ERROR_NS: u64 = 20_000_000;
 /// The same error as a share of the time between readings: one percent.
 const READING_ERROR_SHARE: u64 = 100;
@@ -66,6 +69,12 @@ impl KernelAccount {
     ///
     /// `stolen_ns` is the time that the hypervisor took: it is in the time by switches, and not in the kernel's account.
     pub fn reconcile(self, capture: &mut Capture, exit: Option<ExitUsage>, stolen_ns: u64) {
+        let launched = exit.filter(|exit| capture.processes.first().is_some_and(|process| process.pid == exit.pid));
+        let alone = launched.filter(|_| capture.processes.len() == 1);
+        let is_confirmed = alone.is_some_and(|exit| {
+            capture.info.losses.lost_records == 0
+                && excess_at_exit_ns(capture, u64::MAX, exit.cpu_ns, stolen_ns).is_none()
+        });
         let (mut account, mut unread_ns) = (None, 0_u64);
         // By thread, the time that no reading covers.
         let mut open_ns = vec![0; capture.threads.len()];
@@ -81,7 +90,7 @@ impl KernelAccount {
             let by_kernel_ns = open_ns.saturating_add(compared.by_kernel_ns);
             account = Some(account.unwrap_or(0_u64).saturating_add(by_kernel_ns));
             let excess_ns = by_switches_ns.saturating_sub(compared.by_kernel_ns);
-            if excess_ns > compared.error_ns().saturating_add(stolen_ns) {
+            if excess_ns > compared.error_ns().saturating_add(stolen_ns) && !is_confirmed {
                 thread.cpu_ns = Some(by_kernel_ns);
                 let unknown_ns = capture.info.losses.unknown_cpu_ns.get_or_insert(0);
                 *unknown_ns = unknown_ns.saturating_add(excess_ns);
@@ -91,10 +100,7 @@ impl KernelAccount {
         let account = account
             .filter(|account| unread_ns < READING_ERROR_NS + account / READING_ERROR_SHARE)
             .map(|account| account.saturating_add(unread_ns));
-        let launched = exit.filter(|exit| capture.processes.first().is_some_and(|process| process.pid == exit.pid));
-        if let Some(exit) = launched
-            && capture.processes.len() == 1
-        {
+        if let Some(exit) = alone {
             take_off_excess(capture, &open_ns, exit.cpu_ns, stolen_ns);
         }
         let any_switches = capture.threads.iter().any(|thread| thread.cpu_ns.is_some());
@@ -102,15 +108,17 @@ impl KernelAccount {
     }
 }
 
-/// Takes off what a process has more by switches than by the kernel's account at its exit. It can only be in the time that no
-/// reading of a thread covers.
-fn take_off_excess(capture: &mut Capture, open_ns: &[u64], by_kernel_ns: u64, stolen_ns: u64) {
+/// What a process has more by switches than by the kernel's account at its exit, but at most this. `None` within the error.
+fn excess_at_exit_ns(capture: &Capture, most_ns: u64, by_kernel_ns: u64, stolen_ns: u64) -> Option<u64> {
     let by_switches_ns = capture.threads.iter().filter_map(|thread| thread.cpu_ns).fold(0, u64::saturating_add);
+    let error_ns = READING_ERROR_NS.saturating_add(by_kernel_ns / READING_ERROR_SHARE).saturating_add(stolen_ns);
+    Some(by_switches_ns.saturating_sub(by_kernel_ns).min(most_ns)).filter(|&excess_ns| excess_ns > error_ns)
+}
+
+/// Takes this excess off. It can only be in the time that no reading of a thread covers.
+fn take_off_excess(capture: &mut Capture, open_ns: &[u64], by_kernel_ns: u64, stolen_ns: u64) {
     let all_open_ns = open_ns.iter().copied().fold(0, u64::saturating_add);
-    let excess_ns = by_switches_ns.saturating_sub(by_kernel_ns).min(all_open_ns);
-    if excess_ns <= READING_ERROR_NS.saturating_add(by_kernel_ns / READING_ERROR_SHARE).saturating_add(stolen_ns) {
-        return;
-    }
+    let Some(excess_ns) = excess_at_exit_ns(capture, all_open_ns, by_kernel_ns, stolen_ns) else { return };
     let part = excess_ns as f64 / all_open_ns as f64;
     for (thread, &open_ns) in capture.threads.iter_mut().zip(open_ns) {
         let Some(cpu_ns) = &mut thread.cpu_ns else { continue };
@@ -141,6 +149,8 @@ impl Compared {
             |start_ns: u64| first_cpu_ns <= first_ns.saturating_sub(start_ns).saturating_add(READING_ERROR_NS);
         let started_ns = thread_row.start_ns.filter(|&start_ns| start_ns > recording_ns && is_since(start_ns));
         let (start_ns, before_ns) = started_ns.map_or(readings.first, |start_ns| (start_ns, 0));
+        // Time between a reading and the thread's start is neither running nor a wait.
+        let start_ns = start_ns.max(thread_row.start_ns.unwrap_or(0));
         let (last_ns, after_ns) = readings.last;
         let end_ns = last_ns.min(thread_row.end_ns.unwrap_or(u64::MAX));
         let by_kernel_ns = after_ns.saturating_sub(before_ns);
@@ -252,6 +262,26 @@ mod tests {
         // It ran for 4 ms; the record of its switch-out was lost.
         let capture = drawn(&[(504, 1_000)], &[(0, 70), (480, 74)]);
         assert_eq!(after(capture, None), (Some(28), Some(476), Some(28)));
+    }
+
+    #[test]
+    fn a_reading_before_a_program_started_takes_nothing_off() {
+        let (mut capture, readings) = drawn(&[], &[(100, 1), (900, 701)]);
+        capture.info.start_ns = Some(200 * MS);
+        (capture.threads[0].start_ns, capture.threads[0].cpu_ns) = (Some(200 * MS), Some(800 * MS));
+        assert_eq!(after((capture, readings), None), (Some(800), None, Some(800)));
+    }
+
+    #[test]
+    fn a_late_reading_takes_nothing_off_a_program_that_agrees_at_its_exit() {
+        // The first 80 ms of the 100 ms until the second reading are missing in it.
+        let late = || drawn(&[(100, 900)], &[(0, 0), (500, 20)]);
+        let exit = ExitUsage { pid: 40, cpu_ns: 201 * MS };
+        assert_eq!(after(late(), Some(exit)), (Some(200), None, Some(201)));
+        let (mut lossy, readings) = late();
+        lossy.info.losses.lost_records = 1;
+        assert_eq!(after((lossy, readings), Some(exit)), (Some(120), Some(80), Some(201)));
+        assert_eq!(after(late(), None), (Some(120), Some(80), Some(120)), "there is no account at exit");
     }
 
     #[test]

@@ -76,9 +76,23 @@ fn freeing_memory_in_the_exit_is_sampled_and_the_peak_known() {
     let test = "freeing_memory_in_the_exit_is_sampled_and_the_peak_known";
     let Some(capture) = recorded(test, &["exit", "600"]) else { return };
     agrees("exit", &capture);
+    assert!(
+        capture.counters.iter().all(|counter| Some(counter.time_ns) >= capture.info.start_ns),
+        "read before its start"
+    );
     let peak =
         capture.counters.iter().filter(|counter| &*counter.name == "peak_rss_bytes").map(|peak| peak.value).max();
     assert!(peak >= Some(600 << 20), "{peak:?}");
+}
+
+#[test]
+fn a_program_that_waits_in_its_exit_has_its_time_after_that() {
+    let test = "a_program_that_waits_in_its_exit_has_its_time_after_that";
+    let Some(capture) = recorded(test, &["late", "400"]) else { return };
+    let (switches, kernel) = (capture.info.losses.cpu_time_ns.unwrap(), capture.info.losses.kernel_cpu_ns.unwrap());
+    println!("late: {:.1} % by switches of {kernel} ns", 100.0 * switches as f64 / kernel as f64);
+    // A tenth of the time is in the exit.
+    assert!(switches + kernel / 50 + 5_000_000 >= kernel, "{switches} ns, {kernel} by the kernel");
 }
 
 /// Attaches to a program of [`programs`] until it has used some CPU time.

@@ -5,6 +5,10 @@ use std::io;
 
 use super::files::Files;
 use super::{Io, ProcessTree, SchedStat, Stat, Status, page_bytes, ticks_per_second};
+use crate::clock;
+
+/// Readings that are closer together have one time.
+const SAME_TIME_NS: u64 = 1_000_000;
 
 /// A quantity of a process or a thread. Its [`name`](Self::name) carries the unit.
 ///
@@ -83,6 +87,8 @@ impl Quantity {
 /// One reading of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
+    /// When it was read, at most 1 ms too early.
+    pub time_ns: u64,
     /// The process.
     pub pid: u32,
     /// The thread, for the quantities of threads.
@@ -168,7 +174,7 @@ impl ResourceSampler {
         if used.start_ticks != stat.start_ticks {
             used = Used { start_ticks: stat.start_ticks, ..Used::default() };
         }
-        let mut now = Now { pid: stat.pid, used: &mut used, readings };
+        let mut now = Now { time_ns: clock::now_ns(), pid: stat.pid, used: &mut used, readings };
         now.give(Quantity::CpuUser, signed(stat.user_ticks).saturating_mul(self.tick_ns));
         now.give(Quantity::CpuSystem, signed(stat.system_ticks).saturating_mul(self.tick_ns));
         now.give(Quantity::Rss, signed(stat.rss_pages).saturating_mul(self.page_bytes));
@@ -199,7 +205,7 @@ impl ResourceSampler {
         }
         let mut switches = now.used.ended_switches;
         for (tid, before) in now.used.threads.clone() {
-            match self.schedstat(now.pid, tid) {
+            match self.timed_schedstat(tid, now) {
                 Some(sched) => {
                     let after = self.switches_since(before, sched, now.pid, tid);
                     now.used.threads.insert(tid, after);
@@ -229,6 +235,23 @@ impl ResourceSampler {
 
     fn status(&mut self, pid: u32, tid: u32) -> Option<Status> {
         Status::parse(self.files.of_thread(pid, tid, "status").ok()?)
+    }
+
+    /// Notes the time, too. If the recorder lost the CPU meanwhile, it reads again: CPU time is compared with that by switches.
+    fn timed_schedstat(&mut self, tid: u32, now: &mut Now<'_>) -> Option<SchedStat> {
+        const MOST_READINGS: u32 = 5;
+        let mut read = None;
+        for _ in 0..MOST_READINGS {
+            let start_ns = clock::now_ns();
+            if start_ns - now.time_ns > SAME_TIME_NS {
+                now.time_ns = start_ns;
+            }
+            read = self.schedstat(now.pid, tid);
+            if clock::now_ns() - start_ns < SAME_TIME_NS {
+                break;
+            }
+        }
+        read
     }
 
     fn schedstat(&mut self, pid: u32, tid: u32) -> Option<SchedStat> {
@@ -265,6 +288,7 @@ impl ResourceSampler {
 
 /// The process being read.
 struct Now<'a> {
+    time_ns: u64,
     pid: u32,
     used: &'a mut Used,
     readings: &'a mut Vec<Reading>,
@@ -281,7 +305,7 @@ impl Now<'_> {
 
     fn give_if_changed(&mut self, tid: Option<u32>, quantity: Quantity, value: i64) {
         if self.used.given.insert((tid, quantity), value) != Some(value) {
-            self.readings.push(Reading { pid: self.pid, tid, quantity, value });
+            self.readings.push(Reading { time_ns: self.time_ns, pid: self.pid, tid, quantity, value });
         }
     }
 
@@ -374,7 +398,8 @@ mod tests {
         let mut used = Used::default();
         used.threads.insert(u32::MAX, ThreadUsed { timeslices: 9, switches: (5, 4) });
         let mut readings = Vec::new();
-        let mut now = Now { pid: std::process::id(), used: &mut used, readings: &mut readings };
+        let pid = std::process::id();
+        let mut now = Now { time_ns: 0, pid, used: &mut used, readings: &mut readings };
         own_sampler().sample_threads(false, &mut now);
         assert_eq!(used.ended_switches, (5, 4));
         assert_eq!(value(&readings, None, Quantity::VoluntarySwitches), Some(5));

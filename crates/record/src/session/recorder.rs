@@ -407,6 +407,7 @@ impl Recorder {
         }
         self.started = true;
         self.note_program(pid);
+        self.read_resources();
     }
 
     fn note_program(&mut self, pid: u32) {

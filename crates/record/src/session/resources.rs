@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use stepscope_assemble::{Assembler, Entry, Sink};
 
-use crate::clock;
 use crate::live::LiveTarget;
 use crate::proc::{ProcessTree, Reading, ResourceSampler};
 
@@ -14,10 +13,10 @@ const MOST_WAITING_READINGS: usize = 10_000;
 /// Processes' resources over time.
 pub(super) struct Resources {
     sampler: ResourceSampler,
-    /// Those that are not logged yet, with their times.
-    waiting: Vec<(u64, Reading)>,
-    /// The last of each, for a capture that begins later.
-    last: BTreeMap<(u32, Option<u32>, &'static str), i64>,
+    /// Those that are not logged yet.
+    waiting: Vec<Reading>,
+    /// The last of each, with its time, for a capture that begins later.
+    last: BTreeMap<(u32, Option<u32>, &'static str), (u64, i64)>,
 }
 
 impl Resources {
@@ -31,23 +30,23 @@ impl Resources {
     }
 
     /// Reads all processes. A value is logged once, when it changes, at the time of its reading: but not before the present log
-    /// started.
+    /// started. A child that has not executed the program yet is not read: it is a copy of the recorder.
     pub fn read(&mut self, assembler: &Assembler<LiveTarget>, log_start_ns: u64, sink: &mut impl Sink) {
+        if assembler.expects_exec() {
+            return;
+        }
         for pid in assembler.pids() {
             self.sampler.tree_mut().add(pid);
         }
-        let mut readings = Vec::new();
-        self.sampler.sample(&mut readings);
-        let now_ns = clock::now_ns();
         let Self { sampler, waiting, last } = self;
-        waiting.extend(readings.into_iter().map(|reading| (now_ns, reading)));
+        sampler.sample(waiting);
         // Where `/proc` is ahead of the rings, a value waits until its process is known.
-        waiting.retain(|(time_ns, reading)| {
+        waiting.retain(|reading| {
             let of = (reading.pid, reading.tid, reading.quantity.name());
-            let Some(counter) = counter(assembler, log_start_ns.max(*time_ns), of, reading.value) else {
+            let Some(counter) = counter(assembler, log_start_ns.max(reading.time_ns), of, reading.value) else {
                 return sampler.tree().contains(reading.pid);
             };
-            last.insert(of, reading.value);
+            last.insert(of, (reading.time_ns, reading.value));
             sink.take(counter);
             false
         });
@@ -55,10 +54,10 @@ impl Resources {
         last.retain(|(pid, ..), _| assembler.process_ref(*pid).is_some());
     }
 
-    /// Logs the last values again, for a capture that begins now.
+    /// Logs the last values again, for a capture that begins now. Those that were read since keep their time.
     pub fn repeat(&self, now_ns: u64, assembler: &Assembler<LiveTarget>, sink: &mut impl Sink) {
-        for (&of, &value) in &self.last {
-            if let Some(counter) = counter(assembler, now_ns, of, value) {
+        for (&of, &(time_ns, value)) in &self.last {
+            if let Some(counter) = counter(assembler, now_ns.max(time_ns), of, value) {
                 sink.take(counter);
             }
         }
@@ -85,6 +84,7 @@ mod tests {
     use stepscope_assemble::{Follow, InitialProcess, InitialState, InitialThread, Switches};
 
     use super::*;
+    use crate::clock;
     use crate::proc::Quantity;
 
     #[derive(Default)]
@@ -96,6 +96,19 @@ mod tests {
                 self.0.push((name, time_ns));
             }
         }
+    }
+
+    #[test]
+    fn a_child_is_not_read_before_it_executes_the_program() {
+        let pid = std::process::id();
+        let mut resources = Resources::new(ProcessTree::of(pid));
+        let mut assembler = Assembler::new(LiveTarget::default(), Follow::Tree, Switches::Recorded, None);
+        assembler.expect_exec(pid, 1);
+        resources.read(&assembler, 0, &mut Times::default());
+        assert_eq!(resources.waiting, []);
+        assembler.end_process(pid, 1, &mut Times::default());
+        resources.read(&assembler, 0, &mut Times::default());
+        assert_ne!(resources.waiting, [], "nothing is expected any more");
     }
 
     #[test]
@@ -115,7 +128,7 @@ mod tests {
         let first = |name: &str| logged.0.iter().find(|(logged, _)| logged == name).unwrap().1;
         assert!(first("threads") < known_ns && first("rss_bytes") < known_ns);
         let mut next = Times::default();
-        resources.waiting.push((5, Reading { pid, tid: None, quantity: Quantity::Rss, value: 7 }));
+        resources.waiting.push(Reading { time_ns: 5, pid, tid: None, quantity: Quantity::Rss, value: 7 });
         resources.read(&assembler, known_ns, &mut next);
         assert_eq!(next.0[0], ("rss_bytes".to_owned(), known_ns), "not before the log started");
     }
