@@ -76,9 +76,11 @@ fn starting_as_nobody() {
     assert!(missing.is_empty(), "{} of {THREADS} threads have no waits", missing.len());
     let losses = &capture.info.losses;
     let (known, kernel) = (losses.cpu_time_ns.unwrap(), losses.kernel_cpu_ns.unwrap());
-    println!("{known} ns of CPU time by switches, {kernel} by the kernel, {:?} sampled", losses.sampled_ns);
-    // The kernel charges each switch of a thread that has events of its own for these: most on a busy machine.
-    assert!(known.abs_diff(kernel) <= kernel / 3, "{known} ns by switches, {kernel} by the kernel");
+    println!("{known} ns of CPU time by switches, {kernel} by the kernel: {losses:?}");
+    // On a busy machine a recorder without rights waits for a CPU itself, and loses records.
+    let most = known + losses.unknown_cpu_ns.unwrap_or(0);
+    let agrees = known <= kernel + kernel / 5 && most + kernel / 5 >= kernel;
+    assert!(agrees, "{known} to {most} ns by switches, {kernel} by the kernel");
 }
 
 fn have_their_share(program: &Path) {
