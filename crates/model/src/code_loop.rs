@@ -77,6 +77,8 @@ pub struct FileLoops {
     pub loops: Vec<LineLoop>,
     /// Lines, in order, of functions that have no loop.
     pub straight: Vec<u32>,
+    /// Lines, in order, that raise exceptions or begin what catches them.
+    pub raises: Vec<u32>,
 }
 
 impl ModuleLoops {

@@ -21,13 +21,16 @@ use stepscope_model::{FileLoops, LineLoop, LoopShape};
 
 use statements::{Statement, head_of, identifiers, statements};
 
-/// The loops of a source file, and the lines of its functions without loops.
+/// The loops of a source file, the lines of its functions without loops, and those that raise and catch exceptions.
 pub fn python_loops(path: &str, source: &str) -> FileLoops {
     let all = statements(source);
     let mut found = FileLoops { path: path.to_owned(), ..FileLoops::default() };
     for at in 0..all.len() {
         found.loops.extend(loop_at(&all, at));
         found.loops.extend(comprehension(&all, at));
+        if all[at].starts_with("raise") || all[at].starts_with("except") {
+            found.raises.extend(all[at].lines.clone());
+        }
         if all[at].starts_with("def") {
             let body = body_of(&all, at);
             let is_loop = |one: &Statement| one.starts_with("for") || one.starts_with("while") || one.has(" for ");
@@ -39,6 +42,7 @@ pub fn python_loops(path: &str, source: &str) -> FileLoops {
     }
     found.straight.sort_unstable();
     found.straight.dedup();
+    found.raises.dedup();
     found
 }
 

@@ -84,3 +84,9 @@ fn functions_without_loops_are_straight() {
     let source = "def up(self):\n    if self.above:\n        return self.above.up()\n    return 0\n\ndef down(self):\n    for one in self.below:\n        one.down()\n";
     assert_eq!(python_loops("", source).straight, [1, 2, 3, 4]);
 }
+
+#[test]
+fn lines_that_raise_and_catch_are_known() {
+    let source = "def find(self, key):\n    try:\n        return self.all[key]\n    except KeyError:\n        raise Missing(\n            key)\n    finally:\n        raised = exceptional(key)\n";
+    assert_eq!(python_loops("", source).raises, [4, 5, 6]);
+}

@@ -287,6 +287,11 @@ pub(super) fn straight_calls(capture: &Capture, code: &ReadCode) -> Vec<bool> {
     capture.frames.iter().map(is_one).collect()
 }
 
+/// One flag per stack: whether a line of Python code that raises or catches an exception is on it.
+pub(super) fn raises(capture: &Capture, code: &ReadCode) -> Vec<bool> {
+    lines::raises(capture, &code.files)
+}
+
 /// One flag per stack: whether it ends in an owned function that only loads and compares, and that owned code calls.
 pub(super) fn questions(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<bool> {
     let (capture, functions) = (costs.capture, costs.functions);

@@ -153,6 +153,36 @@ fn a_wrapper_of_the_clock_whose_code_has_no_wait_reads_it_often() {
     assert_eq!(of(vec![600]), "busy-wait-for-time | sim::Now | 60", "its caller may call it until it is time");
 }
 
+#[test]
+fn a_wrapper_of_the_clock_without_a_loop_that_several_functions_call_reads_it_often() {
+    let clock = "sim::Now [lib:/bin/sim] [file:now.cpp:600];__vdso_clock_gettime";
+    let (begin, end) = (format!("sim::Begin;{clock}"), format!("sim::End;{clock}"));
+    let capture = with_addresses(looping(|_, tenth| work(tenth, &[(3, &begin), (6, &end)], "sim::Move")));
+    let of = |no_waits: Vec<u64>| {
+        let path = "/bin/sim".to_owned();
+        let module = ModuleLoops { path, build_id: Some("ab".to_owned()), no_waits, ..ModuleLoops::default() };
+        found_in(&capture, &module).remove(0)
+    };
+    assert_eq!(of(vec![600]), "clock-read-often | sim::Now | 60");
+    assert_eq!(of(Vec::new()), "busy-wait-for-time | sim::Now | 60", "it may have a loop");
+}
+
+#[test]
+fn lines_that_raise_and_catch_exceptions_belong_to_them() {
+    let at = |line: u32, below: &str| {
+        format!("py::World.find:/srv/sim.py [file:/srv/sim.py:{line}];{below} [lib:/usr/bin/python3.11]")
+    };
+    let capture = looping(|_, tenth| match tenth {
+        0 => at(11, "PyTraceBack_Here"),
+        1 | 2 => at(11, "PyUnicode_Format"),
+        3 => at(20, "PyUnicode_Format"),
+        _ => "py::World.move:/srv/sim.py [file:/srv/sim.py:30]".to_owned(),
+    });
+    let of = |raises: Vec<u32>| found_in_file(&capture, FileLoops { raises, ..FileLoops::default() });
+    assert_eq!(of(vec![11]), ["exceptions-each-step | py::World.find:/srv/sim.py | 30"]);
+    assert_eq!(of(Vec::new()), ["exceptions-each-step | py::World.find:/srv/sim.py | 10"]);
+}
+
 /// Findings of a Python program whose source has these loops.
 fn found_in_file(capture: &Capture, file: FileLoops) -> Vec<String> {
     let code = ReadCode { modules: Vec::new(), files: vec![FileLoops { path: "/srv/sim.py".to_owned(), ..file }] };

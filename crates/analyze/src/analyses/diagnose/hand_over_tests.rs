@@ -32,6 +32,11 @@ fn lived(threads: &[&str]) -> Drawing {
 
 /// Four workers that the loop wakes in each round. One of them works for 400 us; the others for `others_ns`.
 fn workers(others_ns: u64) -> Vec<String> {
+    waiting(others_ns, "sim::Work;sim::Take;pthread_cond_wait;__x64_sys_futex [kernel]")
+}
+
+/// The same where they wait at this stack.
+fn waiting(others_ns: u64, waits: &str) -> Vec<String> {
     let names = ["a", "b", "c", "d"];
     let mut text = String::new();
     for round in 0..ROUNDS {
@@ -40,7 +45,6 @@ fn workers(others_ns: u64) -> Vec<String> {
         for (place, name) in names.iter().enumerate() {
             let at = start + 101_000 + place as u64 * 2_000;
             let works = if place as u64 == round % 4 { 60_000 } else { others_ns };
-            let waits = "sim::Work;sim::Take;pthread_cond_wait;__x64_sys_futex [kernel]";
             let _ = writeln!(text, "@{at} {name};{waits} 50000");
             if works > 20_000 {
                 let _ = writeln!(text, "@{} {name};sim::Work;sim::Carry {works}", at + 1_000);
@@ -55,7 +59,6 @@ fn workers(others_ns: u64) -> Vec<String> {
             let before = start.saturating_sub(ROUND_NS) + 100_000 + place as u64 * 2_000;
             let works = if round > 0 && place as u64 == (round - 1) % 4 { 60_000 } else { others_ns };
             let begin = if round == 0 { 0 } else { before + works };
-            let waits = "sim::Work;sim::Take;pthread_cond_wait";
             drawing = woken(drawing, name, begin..at, waits, ("main", "sim::Loop;sim::Put;pthread_cond_broadcast"));
         }
     }
@@ -67,6 +70,8 @@ fn threads_that_are_woken_and_find_nothing_are_told_from_workers() {
     let herd: Vec<String> = workers(5_000).into_iter().filter(|row| row.starts_with("threads-woken")).collect();
     assert_eq!(herd.len(), 1, "{herd:?}");
     assert!(herd[0].starts_with("threads-woken-for-nothing | sim::Take | "), "{herd:?}");
+    let receive = waiting(5_000, "sim::Work;sim::Take;recv;__x64_sys_recvfrom [kernel];unix_dgram_recvmsg [kernel]");
+    assert!(!receive.iter().any(|row| row.starts_with("threads-woken")), "each gets a message: {receive:?}");
     let busy = workers(60_000);
     assert!(!busy.iter().any(|row| row.starts_with("threads-woken")), "{busy:?}");
 }
@@ -108,6 +113,28 @@ fn work_in_small_pieces_is_found_if_handing_it_over_costs_a_third() {
     };
     assert_eq!(in_steps(1_000), 1, "25 in each step");
     assert_eq!(in_steps(25_000), 0, "one in each step");
+}
+
+#[test]
+fn a_thread_that_is_woken_for_each_small_piece_is_found_though_the_other_one_never_waits() {
+    let woken_after = |run_ns: u64| {
+        let (mut text, rounds) = (String::new(), WHOLE_NS / run_ns / 2);
+        for round in 0..rounds {
+            let at = 2 * round * run_ns;
+            let _ = writeln!(text, "@{at} main;sim::Frame;sim::Move {}", run_ns * 3 / 2);
+            let _ = writeln!(text, "@{} main;sim::Frame;sim::Push;pthread_mutex_lock {}", at + 1, run_ns / 2);
+            let _ = writeln!(text, "@{} other;sim::Draw 1", at + run_ns);
+        }
+        let mut drawing = lived(&["other"]).folded(Event::sampled("cpu-clock", "ns"), &text);
+        drawing.capture.threads[1].cpu_ns = Some(WHOLE_NS / 2);
+        for round in 0..rounds {
+            let at = 2 * round * run_ns;
+            drawing = woken(drawing, "other", at..at + run_ns, "sim::Pop;pthread_cond_wait", ("main", "sim::Push"));
+        }
+        found(&drawing.capture).into_iter().filter(|row| row.starts_with("work-in-small")).collect::<Vec<_>>()
+    };
+    assert_eq!(woken_after(10_000), ["work-in-small-pieces | sim::Push | 24.99875"]);
+    assert!(woken_after(50_000).is_empty(), "pieces of some size cost little more than their work");
 }
 
 /// A recording without steps, of a stack from `start_ms` on.

@@ -19,6 +19,67 @@ fn a_search_of_a_list_is_found_if_it_costs_much() {
 }
 
 #[test]
+fn going_to_an_element_by_its_position_is_a_search_of_a_list_or_a_tree() {
+    let next = "std::_Rb_tree_const_iterator<int>::operator++;std::_Rb_tree_increment";
+    let walk = format!("sim::Draw;std::advance<std::_Rb_tree_const_iterator<int>, unsigned long>;{next}");
+    let of = |stack: &str| found(&looping(|_, tenth| work(tenth, &[(4, stack)], "sim::Move")));
+    assert_eq!(of(&walk), ["list-search | sim::Draw | 40"]);
+    assert!(of(&format!("sim::Draw;{next}")).is_empty(), "it goes through all elements");
+    assert!(of("sim::Draw;std::next<sim::Range>;sim::Range::Next").is_empty(), "an iterator of the program");
+}
+
+#[test]
+fn objects_that_several_functions_copy_are_one_finding_with_their_memory() {
+    let object = |user: &str, part: &str| format!("{user};sim::Player::Player;{part}");
+    let elements = "std::vector<double>::vector;std::uninitialized_copy<double const*>;memmove";
+    let memory = "std::vector<double>::vector;operator new;malloc";
+    let releases = "sim::Look;sim::Player::~Player;std::vector<double>::~vector;operator delete;free";
+    let capture = looping(|_, tenth| match tenth {
+        0 => object("sim::Look", elements),
+        1 => object("sim::Look", memory),
+        2 => object("sim::Hear", elements),
+        3 => object("sim::Hear", memory),
+        4 | 5 => releases.to_owned(),
+        _ => "sim::Move".to_owned(),
+    });
+    assert_eq!(found(&capture), ["copies-each-step | sim::Player::Player | 60"]);
+    let by_one = looping(|_, tenth| match tenth {
+        0 => object("sim::Look", elements),
+        1 | 2 => object("sim::Look", memory),
+        _ => "sim::Move".to_owned(),
+    });
+    assert_eq!(found(&by_one), ["copies-each-step | sim::Look | 30"]);
+    let made = looping(|_, tenth| work(tenth, &[(3, &object("sim::Look", memory))], "sim::Move"));
+    assert!(found(&made)[0].starts_with("allocations-each-step | sim::Player::Player"), "{:?}", found(&made));
+}
+
+#[test]
+fn a_map_that_is_copied_node_by_node_is_a_copy() {
+    let node = "sim::Turn;std::map<int, sim::Jar>::map;std::_Rb_tree<int, sim::Jar>::_M_copy";
+    let capture = looping(|_, tenth| match tenth {
+        0 | 1 => format!("{node};std::_Rb_tree<int, sim::Jar>::_M_clone_node;operator new;malloc"),
+        2 => format!("{node};sim::Jar::Jar"),
+        _ => "sim::Move".to_owned(),
+    });
+    assert_eq!(found(&capture)[0], "copies-each-step | sim::Turn | 30", "{:?}", found(&capture));
+}
+
+#[test]
+fn texts_that_a_function_makes_for_the_look_ups_of_another_belong_to_them() {
+    let looks_up = "sim::At;std::unordered_map<std::__cxx11::basic_string<char>, int>::operator[];std::_Hash_bytes";
+    let capture = |caller: &'static str| {
+        looping(move |_, tenth| match tenth {
+            0 | 1 => looks_up.to_owned(),
+            2..5 => format!("{caller}sim::Key;std::__cxx11::to_string;malloc"),
+            _ => "sim::Move".to_owned(),
+        })
+    };
+    let text_keys = |capture| found(&capture).into_iter().find(|row| row.starts_with("text-keys")).unwrap();
+    assert_eq!(text_keys(capture("sim::At;")), "text-keys-each-step | sim::At | 50");
+    assert_eq!(text_keys(capture("sim::Name;")), "text-keys-each-step | sim::At | 20", "texts for something else");
+}
+
+#[test]
 fn a_search_that_is_written_out_as_a_loop_does_nothing_but_go_on_and_compare() {
     let (next, compare) = ("sim::Find;core::iter::adapters::zip::Zip::next", "sim::Find;core::slice::cmp::eq");
     let of_ms = |ms: u64| work(ms % 10, &[(1, compare), (4, next), (7, "sim::Find")], "sim::Read");
@@ -137,6 +198,14 @@ fn library_calls_are_found_at_their_owned_caller_if_they_cost_much_all_the_time(
     assert_eq!(of("sim::Visit;__dynamic_cast;__strcmp_evex", 3)[0], "dynamic-casts-each-step | sim::Visit | 30");
     assert_eq!(of("sim::Touch;clock_gettime;__vdso_clock_gettime", 2)[0], "clock-read-often | sim::Touch | 20");
     assert_eq!(of("sim::Wait;clock_gettime;__vdso_clock_gettime", 6)[0], "busy-wait-for-time | sim::Wait | 60");
+    let yields = |step: u64, tenth: u64| match (step + tenth) % 10 {
+        0 => "sim::Wait;clock_gettime;__vdso_clock_gettime",
+        1..6 => "sim::Wait;std::this_thread::yield;sched_yield;__x64_sys_sched_yield [kernel]",
+        _ => "sim::Move",
+    };
+    assert_eq!(found(&looping(|step, tenth| yields(step, tenth).to_owned())), ["busy-wait-for-time | sim::Wait | 60"]);
+    let for_thread = of("sim::Wait;std::this_thread::yield;sched_yield;__x64_sys_sched_yield [kernel]", 6);
+    assert!(for_thread.is_empty(), "it looks at no clock: {for_thread:?}");
     let once = looping(|step, tenth| work(tenth, &[(u64::from(step == 50) * 10, sort)], "sim::Move"));
     assert!(found(&once).iter().all(|row| !row.starts_with("sort")), "one step sorts: {:?}", found(&once));
 }

@@ -7,7 +7,8 @@
 //! # Gain
 //! Each finding names the stacks whose cost a change takes away. Their time on the
 //! [critical path](crate::analyses::critical_path) per step is the gain; without wake-ups their CPU time per step, in
-//! loading their CPU time. It is what is there to gain: what the replacement costs is not known. The interval is that of sampling.
+//! loading their CPU time. It is what is there to gain: what the replacement costs is not known. Shares are of the step without the sleep
+//! that keeps its pace, which gets longer when the work gets shorter. The interval is that of sampling.
 //! With several captures of a scenario it is that of their spread, if that is wider.
 //!
 //! Findings overlap: the same allocation may be part of two. `within` names the earlier finding that has most of a later
@@ -24,6 +25,7 @@ mod finding;
 mod gain;
 mod kinds;
 mod laws;
+mod pacing;
 mod python;
 mod recorded;
 mod seen;
@@ -258,6 +260,7 @@ impl Diagnosis {
                     diagnosis.unexplained.extend(unexplained::note(first.seen, &of_scenario));
                 }
                 diagnosis.notes.extend(busy_machine::note(first.seen));
+                diagnosis.notes.extend(first.seen.pacing.note(first.seen));
                 findings.extend(of_scenario);
             }
             diagnosis.findings.extend(joined(findings));
@@ -392,7 +395,12 @@ fn total(scenario: &Scenario, captures: &[&Shown<'_, '_, '_>]) -> Option<Total> 
 
 /// The mean real-time factor.
 fn real_time_factor(captures: &[&Shown<'_, '_, '_>]) -> Option<f64> {
-    let of_one = |shown: &&Shown<'_, '_, '_>| shown.seen.loops.as_ref()?.main().real_time_factor;
+    // A loop that keeps a pace gets no faster.
+    let is_paced = |shown: &Shown<'_, '_, '_>| shown.seen.pacing.note(shown.seen).is_some();
+    let of_one = |shown: &&Shown<'_, '_, '_>| match is_paced(shown) {
+        true => None,
+        false => shown.seen.loops.as_ref()?.main().real_time_factor,
+    };
     let factors: Vec<f64> = captures.iter().filter_map(of_one).collect();
     (!factors.is_empty()).then(|| factors.iter().sum::<f64>() / factors.len() as f64)
 }
@@ -438,6 +446,8 @@ mod code_tests;
 mod hand_over_tests;
 #[cfg(test)]
 mod kind_tests;
+#[cfg(test)]
+mod paced_tests;
 #[cfg(test)]
 mod recorded_tests;
 #[cfg(test)]

@@ -36,6 +36,16 @@ pub(super) fn below(seen: &Seen<'_, '_>, names: &[&str]) -> Vec<bool> {
     seen.paths_through(|function| is_of_python(function) && names.contains(&&*own_name(&function.name)))
 }
 
+/// One flag per stack: whether a thread takes the interpreter's global lock there.
+pub(super) fn takes_lock(seen: &Seen<'_, '_>) -> Vec<bool> {
+    const TAKES: [&str; 5] =
+        ["take_gil", "PyEval_RestoreThread", "PyEval_AcquireThread", "PyEval_AcquireLock", "eval_frame_handle_pending"];
+    seen.paths_through(|function| !function.owned && TAKES.contains(&&*own_name(&function.name)))
+}
+
+/// What costs, at the start of a sentence.
+pub(super) const IN_CPYTHON: &str = "CPython's functions for it take";
+
 /// A finding about these stacks, if they take a share of the steps all the time. The function that most of them are
 /// attributed to is named, if there is one.
 pub(super) fn found(seen: &Seen<'_, '_>, at: &[bool], least: f64, does: &str) -> Option<Found> {
@@ -50,6 +60,6 @@ pub(super) fn found(seen: &Seen<'_, '_>, at: &[bool], least: f64, does: &str) ->
     let without = parts(at.iter().copied());
     let gain = seen.gain(&without);
     let found = Found::of_program(format!("{who} {does}"), Some(gain)).about(function).sure(Confidence::Fair);
-    let text = format!("CPython's functions for it take {} of the CPU time{}.", percent(share), seen.of_steps());
+    let text = format!("{IN_CPYTHON} {} of the CPU time{}.", percent(share), seen.of_steps());
     Some(Found { without, ..found.because(text, "show --view hotspots --sort inclusive") })
 }

@@ -8,9 +8,10 @@ use stepscope_model::{Capture, FrameKind, NoteValue, Phase, Sample, StackId, Thr
 use stepscope_stats::Estimate;
 
 use super::calls::{Calls, Rate};
-use super::code::{Costs, HotLoop, ReadCode, hot_loops, no_waits, questions, straight_calls};
+use super::code::{Costs, HotLoop, ReadCode, hot_loops, no_waits, questions, raises, straight_calls};
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
+use super::pacing::Pacing;
 use super::recorded::Recorded;
 use crate::Function;
 use crate::analyses::critical_path::PathWeights;
@@ -57,6 +58,8 @@ pub(super) struct Seen<'s, 'a> {
     pub off_cpu: OffCpu<'a>,
     /// The critical path of steps.
     pub path: Option<PathWeights>,
+    /// The sleeps that keep the loop's pace.
+    pub pacing: Pacing,
     /// The laws of the sweep that this is the largest size of.
     pub laws: Option<Arc<Laws>>,
     /// Functions whose calls were counted.
@@ -69,6 +72,8 @@ pub(super) struct Seen<'s, 'a> {
     pub straight_calls: Vec<bool>,
     /// One flag per stack: whether it ends in an owned function that only loads and compares. Empty without machine code.
     pub questions: Vec<bool>,
+    /// One flag per stack: whether a line of Python code that raises or catches an exception is on it. Empty without code.
+    pub raises: Vec<bool>,
     /// Allocations and system calls.
     pub recorded: Recorded<'a>,
 }
@@ -89,7 +94,7 @@ impl<'s, 'a> Seen<'s, 'a> {
         let path = loops.as_ref().and_then(|_| PathWeights::of(selection));
         let (work, off_cpu) = (Work::of_stacks(selection), selection.off_cpu());
         let recorded = Recorded::of(selection, loops.as_deref());
-        (total > 0).then_some(Self {
+        let mut seen = (total > 0).then_some(Self {
             selection,
             loops,
             cpu,
@@ -99,14 +104,18 @@ impl<'s, 'a> Seen<'s, 'a> {
             work,
             off_cpu,
             path,
+            pacing: Pacing::default(),
             laws: None,
             calls: Vec::new(),
             hot_loops: Vec::new(),
             no_waits: Vec::new(),
             straight_calls: Vec::new(),
             questions: Vec::new(),
+            raises: Vec::new(),
             recorded,
-        })
+        })?;
+        seen.pacing = Pacing::of(&seen);
+        Some(seen)
     }
 
     pub fn capture(&self) -> &'a Capture {
@@ -353,10 +362,12 @@ impl<'s, 'a> Seen<'s, 'a> {
         let (no_waits, straight_calls) = (no_waits(&costs, &code.modules), straight_calls(capture, code));
         let questions = questions(&costs, &code.modules);
         let hot_loops = hot_loops(&costs, code, &questions);
+        let raises = raises(capture, code);
         self.hot_loops = hot_loops;
         self.no_waits = no_waits;
         self.straight_calls = straight_calls;
         self.questions = questions;
+        self.raises = raises;
     }
 
     /// Number of steps that costs are divided by, and their mean length in ns.
@@ -367,14 +378,14 @@ impl<'s, 'a> Seen<'s, 'a> {
 
     /// What gains are a share of, in ns: the mean step, or the phase where there are no steps: its length, or the CPU time of all
     /// threads if that is longer. Waits for CPUs that other
-    /// programs have do not count: who needs less CPU time waits less, too.
+    /// programs have do not count: who needs less CPU time waits less, too. Nor do sleeps that keep the pace, which get longer.
     pub fn whole_ns(&self) -> f64 {
         let whole = match (&self.path, self.steps()) {
-            (Some(path), Some((_, mean))) => mean - path.background_ns as f64 / path.steps as f64,
-            (None, Some((_, mean))) => mean,
+            (Some(path), Some((_, mean))) => mean - path.background_ns as f64 / path.steps as f64 - self.pacing.ns,
+            (None, Some((_, mean))) => mean - self.pacing.ns,
             // Threads that run at the same time have more CPU time than that.
             (_, None) => match self.selection.wall_ns().map(|wall| wall.saturating_sub(self.not_its_own_ns()) as f64) {
-                Some(wall) if self.is_timed() => wall.max(self.total as f64),
+                Some(wall) if self.is_timed() => (wall - self.pacing.ns).max(self.total as f64),
                 wall => wall.unwrap_or(self.total as f64),
             },
         };

@@ -125,7 +125,7 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
         .with(
             Column::percentage(
                 "gain_share",
-                "The gain in percent of the step or phase, without waits for CPUs that other programs had.",
+                "The gain in percent of the step or phase, without waits for CPUs that other programs had and sleeps that keep the pace.",
             )
             .labelled(share_label(all))
             .essential(),

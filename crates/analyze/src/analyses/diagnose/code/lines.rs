@@ -113,3 +113,17 @@ pub(super) fn is_straight(frame: &Frame, files: &[FileLoops]) -> bool {
     let Some((path, line)) = of_frame(frame) else { return false };
     files.iter().any(|one| one.path == path && one.straight.binary_search(&line).is_ok())
 }
+
+/// One flag per stack: whether a line that raises or catches an exception is on it.
+pub(super) fn raises(capture: &Capture, files: &[FileLoops]) -> Vec<bool> {
+    let is_one = |frame: &Frame| {
+        let place = of_frame(frame);
+        place.is_some_and(|(path, line)| files.iter().any(|one| one.path == path && one.raises.contains(&line)))
+    };
+    let frames: Vec<bool> = capture.frames.iter().map(is_one).collect();
+    let mut flags: Vec<bool> = Vec::with_capacity(capture.stacks.len());
+    for node in &capture.stacks {
+        flags.push(frames[node.frame.index()] || node.parent.is_some_and(|parent| flags[parent.index()]));
+    }
+    flags
+}

@@ -11,11 +11,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{python_containers, releases};
+use super::{copies, python_containers, releases};
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
+use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
 use crate::query::work::Work;
 use stepscope_model::StackId;
@@ -72,7 +73,9 @@ impl Kind for Allocations {
         }
         let mut found = python_containers::found(seen);
         let mut covered = vec![false; seen.capture().stacks.len()];
-        for (function, under) in builders(seen) {
+        // `copies-each-step` has these.
+        let of_copies = copies::of_objects(seen);
+        for (function, under) in builders(seen).into_iter().filter(|(function, _)| !of_copies.contains(function)) {
             let is_new = |stack: StackId| under[stack.index()] && !covered[stack.index()];
             let amount = seen.sum(|stack| is_new(stack) && allocates(seen.work[stack.index()]));
             let at = |stack: StackId| is_new(stack) && allocates(seen.work[stack.index()]);
@@ -83,7 +86,7 @@ impl Kind for Allocations {
             covered.iter_mut().zip(&under).for_each(|(covered, under)| *covered |= under);
             found.extend(with_heap(seen, one, function, &|stack: StackId| under[stack.index()]));
         }
-        for (owner, _) in seen.by_owner(allocates) {
+        for (owner, _) in seen.by_owner(allocates).into_iter().filter(|(owner, _)| !of_copies.contains(owner)) {
             let of_owner = seen.is_at(owner, allocates);
             let at = |stack: StackId| of_owner(stack) && !covered[stack.index()];
             let amount = seen.sum(at);
@@ -183,6 +186,9 @@ fn of_function(seen: &Seen<'_, '_>, function: FunctionId, amount: Amount, at: &d
     let name = seen.name(function);
     let title = match () {
         () if is_for_look_ups(seen, function, amount) => format!("`{name}` makes a temporary for each look-up"),
+        () if own_name(name).rsplit("::").next().is_some_and(|last| last.starts_with('~')) => {
+            format!("`{name}` releases memory {}", seen.repeatedly())
+        }
         () if growth.weight * 3 > amount.weight => format!("`{name}` builds a container {}", seen.repeatedly()),
         () => format!("`{name}` allocates memory {}", seen.repeatedly()),
     };

@@ -12,11 +12,14 @@
 //! Without steps: threads that run the same function and wait for each other all the time. Most of the blocked time of those
 //! with less work is ended by the one with most work, or by a thread that itself mostly waits for that one. The gain is what it
 //! does beyond the mean, as a part of the time in which it runs or is blocked.
+//!
+//! Threads of [OpenMP](openmp) wait for each other in a loop.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashSet;
 
+use super::openmp;
 use crate::analyses::critical_path::{Imbalance, imbalances};
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
@@ -61,7 +64,13 @@ impl Kind for Barrier {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.loops.is_none() && !seen.is_loading() {
+        if seen.is_loading() {
+            return Vec::new();
+        }
+        if let Some(found) = openmp::imbalance(seen) {
+            return vec![found];
+        }
+        if seen.loops.is_none() {
             return without_steps(seen).into_iter().collect();
         }
         // Without wake-ups there is no path, and who ended a wait is unknown.

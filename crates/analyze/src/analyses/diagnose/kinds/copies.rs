@@ -4,6 +4,9 @@
 //! function that is named is the nearest that is no constructor. Look-alikes: a copy that another thread works on. Containers
 //! that grow copy their elements, too; `allocations-each-step` has those.
 //!
+//! An object whose constructor does little else than to copy containers is copied with all that is in it. The constructor is named where several
+//! functions copy such objects.
+//!
 //! The gain is that of all that making the copies costs: memory for them, its page faults, the strings in it. Of what releasing memory
 //! costs, they have the part that they have of taking memory.
 
@@ -47,39 +50,114 @@ impl Kind for Copies {
         if seen.is_loading() {
             return Vec::new();
         }
-        let makes =
-            seen.paths_through(|function| !function.owned && MAKES.contains(&last_part(&function.name).as_str()));
-        let grows = seen.paths_through(|function| {
-            !function.owned && GROWS.iter().any(|part| own_name(&function.name).contains(part))
-        });
-        let copies = |stack: StackId| {
-            let index = stack.index();
-            seen.work[index] == Work::Copy && makes[index] && !grows[index]
-        };
+        let copies = copies_elements(seen);
         let in_python = seen.paths_through(copies_in_python);
-        let is_copy = |stack: StackId| copies(stack) || in_python[stack.index()];
-        let user = |stack: StackId| is_copy(stack).then(|| user_of(seen, stack)).flatten();
+        let of_nodes = seen.paths_through(copies_nodes);
+        let objects = copied_objects(seen, &copies);
+        let is_copy = |stack: StackId| {
+            let index = stack.index();
+            copies[index] || in_python[index] || of_nodes[index] || objects[index].is_some()
+        };
+        let has_one_user: Vec<(FunctionId, bool)> = users_of_objects(seen, &objects);
+        // An object that several functions copy is one finding.
+        let object = |stack: StackId| objects[stack.index()].filter(|one| has_one_user.contains(&(*one, false)));
+        let user_of = |stack: StackId| object(stack).or_else(|| user_of(seen, stack));
+        let user = |stack: StackId| is_copy(stack).then(|| user_of(stack)).flatten();
         let (making, releasing) = (makes_copies(seen, is_copy), releases::stacks(seen));
         let large = seen.by_function(user).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         large
             .filter(|(owner, _)| seen.is_steady(|stack| user(stack) == Some(*owner)))
             .map(|(owner, amount)| {
-                let title = format!("`{}` copies a container {}", seen.name(owner), seen.repeatedly());
+                let title = match has_one_user.contains(&(owner, false)) {
+                    true => {
+                        format!("`{}` copies objects with all that is in them {}", seen.name(owner), seen.repeatedly())
+                    }
+                    false => format!("`{}` copies a container {}", seen.name(owner), seen.repeatedly()),
+                };
                 let is_of_it = |stack: StackId| {
                     let is_made = making[stack.index()] && is_of_copy(seen.work[stack.index()]);
-                    user(stack) == Some(owner) || (is_made && user_of(seen, stack) == Some(owner))
+                    user(stack) == Some(owner) || (is_made && user_of(stack) == Some(owner))
                 };
                 let without = releases::with_their_part(seen, is_of_it, &releasing);
                 Found::of(seen, owner, title, without).sure(Confidence::Fair).because(
-                    format!(
-                        "Copying its elements takes {} of the CPU time, all the time.",
-                        percent(seen.share(amount))
-                    ),
+                    format!("Making the copies takes {} of the CPU time, all the time.", percent(seen.share(amount))),
                     explain(seen, owner),
                 )
             })
             .collect()
     }
+}
+
+/// Least part of a constructor's cost that copies elements, and that is of copies at all.
+const COPIES_ELEMENTS: f64 = 0.03;
+const IS_COPY: f64 = 0.85;
+
+/// Of each stack the outermost owned constructor on it that does little else than to copy containers: it copies an object with all that is
+/// in it.
+fn copied_objects(seen: &Seen<'_, '_>, copies: &[bool]) -> Vec<Option<FunctionId>> {
+    let (capture, functions) = (seen.capture(), seen.functions());
+    let constructors = functions.all().map(|(id, function)| (id, is_constructor(&own_name(&function.name))));
+    let owned = constructors.filter(|(id, is_one)| *is_one && functions.is_owner(*id));
+    let copy = owned.map(|(id, _)| id).filter(|constructor| {
+        let under = seen.under(*constructor);
+        let all = seen.sum(|stack| under[stack.index()]);
+        if seen.share(all) < LEAST {
+            return false;
+        }
+        let of_copy = seen.sum(|stack| under[stack.index()] && is_of_copy(seen.work[stack.index()]));
+        let of_elements = seen.sum(|stack| under[stack.index()] && copies[stack.index()]);
+        let is_copy = of_copy.weight as f64 >= IS_COPY * all.weight as f64;
+        is_copy && of_elements.weight as f64 >= COPIES_ELEMENTS * all.weight as f64
+    });
+    let copy: Vec<FunctionId> = copy.collect();
+    let mut outermost: Vec<Option<FunctionId>> = Vec::with_capacity(capture.stacks.len());
+    for (index, node) in capture.stacks.iter().enumerate() {
+        let own = Some(functions.of_node(capture, StackId::from_index(index))).filter(|id| copy.contains(id));
+        outermost.push(node.parent.and_then(|parent| outermost[parent.index()]).or(own));
+    }
+    outermost
+}
+
+/// Constructors that copy objects, and the destructors of these: what they take and release is the cost of copies.
+pub(super) fn of_objects(seen: &Seen<'_, '_>) -> Vec<FunctionId> {
+    let objects = copied_objects(seen, &copies_elements(seen));
+    let mut constructors: Vec<FunctionId> = objects.into_iter().flatten().collect();
+    constructors.sort_unstable();
+    constructors.dedup();
+    let classes: Vec<String> = constructors.iter().filter_map(|one| class_of(&own_name(seen.name(*one)))).collect();
+    let is_of_class = |function: &Function| {
+        let own = own_name(&function.name);
+        classes.iter().any(|class| {
+            own.strip_prefix(class.as_str())
+                .is_some_and(|rest| rest.strip_prefix("::~").is_some_and(|name| class.ends_with(name)))
+        })
+    };
+    let destructors =
+        seen.functions().all().filter(|(id, function)| seen.functions().is_owner(*id) && is_of_class(function));
+    constructors.extend(destructors.map(|(id, _)| id));
+    constructors
+}
+
+/// The class of a constructor.
+fn class_of(own: &str) -> Option<String> {
+    own.rsplit_once("::").map(|(class, _)| class.to_owned())
+}
+
+/// One flag per stack: whether elements of a container are copied there, to make a container of them.
+fn copies_elements(seen: &Seen<'_, '_>) -> Vec<bool> {
+    let makes = seen.paths_through(|function| !function.owned && MAKES.contains(&last_part(&function.name).as_str()));
+    let grows = seen
+        .paths_through(|function| !function.owned && GROWS.iter().any(|part| own_name(&function.name).contains(part)));
+    let copies = |(index, (makes, grows)): (usize, (&bool, &bool))| seen.work[index] == Work::Copy && *makes && !*grows;
+    makes.iter().zip(&grows).enumerate().map(copies).collect()
+}
+
+/// Whether a function copies a map or a set, node by node.
+fn copies_nodes(function: &Function) -> bool {
+    let own = own_name(&function.name);
+    let last = last_part(&own);
+    let of_tree = own.contains("_Rb_tree") && last == "_M_copy";
+    !function.owned && own.starts_with("std::") && (of_tree || (own.contains("_Hashtable") && last == "_M_assign"))
 }
 
 /// What making a copy does.
@@ -121,6 +199,24 @@ fn copies_in_python(function: &Function) -> bool {
     let by_module = python_function(&function.name).is_some_and(|(_, file)| file.ends_with("/copy.py"));
     let own = own_name(&function.name);
     by_module || (function.module.contains("_multiarray_umath") && OF_NUMPY.iter().any(|start| own.starts_with(start)))
+}
+
+/// Least part of an object's copies that one function makes, if it is the one to change.
+const OF_USER: f64 = 0.8;
+
+/// The constructors that copy objects, and whether nearly all of it is for one function.
+fn users_of_objects(seen: &Seen<'_, '_>, objects: &[Option<FunctionId>]) -> Vec<(FunctionId, bool)> {
+    let mut constructors: Vec<FunctionId> = objects.iter().flatten().copied().collect();
+    constructors.sort_unstable();
+    constructors.dedup();
+    let has_one = |constructor: FunctionId| {
+        let users = seen.by_function(|stack| {
+            objects[stack.index()].filter(|one| *one == constructor).and_then(|_| user_of(seen, stack))
+        });
+        let all: u128 = users.iter().map(|(_, amount)| amount.weight).sum();
+        users.first().is_some_and(|(_, most)| most.weight as f64 >= OF_USER * all as f64)
+    };
+    constructors.into_iter().map(|one| (one, has_one(one))).collect()
 }
 
 /// The nearest owned function that is no constructor.

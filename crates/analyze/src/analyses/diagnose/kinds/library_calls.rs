@@ -77,8 +77,8 @@ pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
     name: "exceptions-each-step",
     does: "throws exceptions",
     subject: "Throwing and catching take",
-    advice: "Return what is missing as a value (`std::optional`, a pointer, a code), and ask before you look it up.",
-    confirm: "Count them: `perf trace` or a breakpoint on `__cxa_throw`.",
+    advice: "Return what is missing as a value (`std::optional`, `None`, a code), and ask before you look it up (`find`, `dict.get`).",
+    confirm: "Count them: a breakpoint on `__cxa_throw`; in Python, a counter where they are caught.",
     least: 3.0,
     least_ns: 0.0,
     applies: None,
@@ -93,10 +93,18 @@ pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
     ],
     of_python: &[
         "PyTraceBack_Here",
+        "tb_dealloc",
+        "do_raise",
         "_PyErr_SetObject",
         "PyErr_SetObject",
+        "PyErr_Format",
+        "_PyErr_Format",
+        "_PyErr_FormatV",
+        "_PyErr_SetKeyError",
         "_PyErr_NormalizeException",
+        "PyErr_GivenExceptionMatches",
         "BaseException_new",
+        "BaseException_dealloc",
     ],
     effects: &["allocations-each-step", "text-compared-each-step"],
 };
@@ -115,6 +123,28 @@ pub(super) static CASTS: LibraryCalls = LibraryCalls {
     of_python: &[],
     effects: &["text-compared-each-step"],
 };
+
+/// The same, and functions that give the CPU to others until the next look at the clock.
+const WAITING_FUNCTIONS: &[&str] = &[
+    "__vdso_clock_gettime",
+    "__vdso_gettimeofday",
+    "__kernel_clock_gettime",
+    "clock_gettime",
+    "__clock_gettime",
+    "gettimeofday",
+    "std::chrono::_V2::steady_clock::now",
+    "std::chrono::_V2::system_clock::now",
+    "std::time::Instant::now",
+    "std::time::SystemTime::now",
+    "sched_yield",
+    "__sched_yield",
+    "std::this_thread::yield",
+    "std::thread::functions::yield_now",
+    "std::thread::yield_now",
+];
+
+/// Least part of a wait for a time that is reading the clock; the rest is giving the CPU to others.
+const LEAST_OF_CLOCK: f64 = 0.04;
 
 /// Functions that read the clock.
 const CLOCK_FUNCTIONS: &[&str] = &[
@@ -154,16 +184,16 @@ pub(super) static CLOCKS: LibraryCalls = LibraryCalls {
 pub(super) static TIME_AWAITED: LibraryCalls = LibraryCalls {
     name: "busy-wait-for-time",
     does: "waits in a loop that reads the clock, again and again",
-    subject: "Reading the clock takes",
+    subject: "Reading the clock, and giving the CPU to others until the next look, take",
     advice: "If the loop keeps a pace, sleep until the time (`clock_nanosleep`, `std::this_thread::sleep_until`): the CPU is free \
              for others. For simulation as fast as possible, leave the wait out.",
     confirm: "See its source: a loop around a clock. Without it, the step takes its work alone.",
     least: 30.0,
     least_ns: 2_000.0,
     applies: Some(awaits_time),
-    functions: CLOCK_FUNCTIONS,
+    functions: WAITING_FUNCTIONS,
     of_python: &[],
-    effects: &[],
+    effects: &["clock-read-often", "busy-wait"],
 };
 
 /// A regular expression is compiled for each use. Looks alike: patterns that come from outside.
@@ -309,14 +339,20 @@ impl Kind for LibraryCalls {
             seen.share(*amount) >= self.least && steps.is_none_or(is_long)
         });
         let of_kind = large.filter(|(caller, amount)| {
-            self.applies.is_none_or(|applies| applies(seen.share(*amount), part_of_its_work(seen, *caller, *amount)))
+            self.reads_clock(seen, *caller, *amount)
+                && self
+                    .applies
+                    .is_none_or(|applies| applies(seen.share(*amount), part_of_its_work(seen, *caller, *amount)))
         });
         let is_at = |caller: FunctionId| {
             let callers = &callers;
             move |stack: StackId| callers[stack.index()] == Some(caller)
         };
         let lasting = of_kind.filter(|(caller, _)| seen.is_steady(is_at(*caller)));
-        let in_python = python::found(seen, &python::below(seen, self.of_python), self.least, &self.does(seen));
+        let mut in_python = python::found(seen, &self.in_python(seen), self.least, &self.does(seen));
+        for evidence in in_python.iter_mut().flat_map(|found| &mut found.evidence) {
+            evidence.text = evidence.text.replace(python::IN_CPYTHON, self.subject);
+        }
         lasting
             .map(|(caller, amount)| {
                 let title = format!("`{}` {}", seen.name(caller), self.does(seen));
@@ -333,22 +369,43 @@ impl Kind for LibraryCalls {
 }
 
 /// The part of a function's time that these calls are. A wrapper does nothing else, but waits for nothing: if its machine code shows that
-/// neither it nor its caller calls again and again alone, it is the part of its caller's time.
+/// neither it nor its caller calls again and again alone, it is the part of its caller's time. Several callers of a wrapper without
+/// a loop each have work of their own.
 fn part_of_its_work(seen: &Seen<'_, '_>, caller: FunctionId, amount: Amount) -> f64 {
     let under = seen.under(caller);
     let part_of = |all: Amount| amount.weight as f64 / all.weight.max(1) as f64;
     let part = part_of(seen.sum(|stack| under[stack.index()]));
-    match seen.common_owner_above(caller, &under).filter(|above| part >= WRAPPER && !may_wait(seen, [caller, *above])) {
+    match seen.common_owner_above(caller, &under).filter(|above| part >= WRAPPER && !may_wait(seen, &[caller, *above]))
+    {
         Some(above) => {
             let under = seen.under(above);
             part_of(seen.sum(|stack| under[stack.index()]))
         }
+        None if part >= WRAPPER && has_several_callers(seen, caller, &under) && !may_wait(seen, &[caller]) => 0.0,
         None => part,
     }
 }
 
+/// Least part of a wrapper's time below each of two callers.
+const OF_CALLER: f64 = 0.1;
+
+/// Whether two owned functions or more call a function, each for a good part of its time.
+fn has_several_callers(seen: &Seen<'_, '_>, function: FunctionId, under: &[bool]) -> bool {
+    let (capture, functions) = (seen.capture(), seen.functions());
+    let caller_of = |stack: StackId| {
+        let mut outer = capture.nodes_of(Some(stack)).filter(|node| !under[node.index()]);
+        outer.find_map(|node| functions.attributed(node))
+    };
+    let callers = seen.by_function(|stack| if under[stack.index()] { caller_of(stack) } else { None });
+    let all: u128 = callers.iter().map(|(_, amount)| amount.weight).sum();
+    let large = callers
+        .iter()
+        .filter(|(caller, amount)| *caller != function && amount.weight as f64 >= OF_CALLER * all.max(1) as f64);
+    large.count() >= 2
+}
+
 /// Whether one of these functions may wait where it calls the other, or the library. Without machine code it may.
-fn may_wait(seen: &Seen<'_, '_>, functions: [FunctionId; 2]) -> bool {
+fn may_wait(seen: &Seen<'_, '_>, functions: &[FunctionId]) -> bool {
     let capture = seen.capture();
     let waits = |stack: StackId| {
         let mut nodes = capture.nodes_of(Some(stack)).skip(1);
@@ -389,6 +446,28 @@ fn with_caller_of_wrapper(seen: &Seen<'_, '_>, found: Found, wrapper: FunctionId
 }
 
 impl LibraryCalls {
+    /// Whether a function that gives its CPU to others waits for a time, and not for another thread.
+    fn reads_clock(&self, seen: &Seen<'_, '_>, caller: FunctionId, amount: Amount) -> bool {
+        if self.functions != WAITING_FUNCTIONS {
+            return true;
+        }
+        let clock = |name: &str| CLOCK_FUNCTIONS.iter().any(|start| own_name(name).starts_with(start));
+        let reads = seen.paths_through(|function| !function.owned && clock(&function.name));
+        let under = seen.under(caller);
+        let reading = seen.sum(|stack| under[stack.index()] && reads[stack.index()]);
+        reading.weight as f64 >= LEAST_OF_CLOCK * amount.weight as f64
+    }
+
+    /// One flag per stack: whether CPython does it there. Lines that raise and catch exceptions do nothing else: they make a message, and release
+    /// what the exception keeps.
+    fn in_python(&self, seen: &Seen<'_, '_>) -> Vec<bool> {
+        let mut at = python::below(seen, self.of_python);
+        if self.name == EXCEPTIONS.name {
+            at.iter_mut().zip(&seen.raises).for_each(|(at, raises)| *at |= raises);
+        }
+        at
+    }
+
     /// What the owned function does, and when.
     fn does(&self, seen: &Seen<'_, '_>) -> String {
         match self.does {

@@ -4,7 +4,8 @@
 //! function: in all parts of the steady phase, or in loading. A search that costs this much meets many elements. A function
 //! that does nothing but go from element to element and compare is a search, too. So is a [loop](super::super::code) of machine code
 //! that only moves on, compares what it loads with what stays the same, and ends at an element that fits.
-//! Look-alikes: a pass that has to meet all elements, such as a test whether any body moves.
+//! Going to an element by its position (`std::next`, `std::advance`, `Iterator::nth`) is a search, too, if it costs much: lists and trees have
+//! no positions, so it walks there from the start. Look-alikes: a pass that has to meet all elements, such as a test whether any body moves.
 
 use stepscope_model::{LoopShape, StackId};
 
@@ -14,6 +15,7 @@ use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
+use crate::query::qualified_name::own_name;
 use crate::query::work::Work;
 
 /// Least share of CPU time. Short lists are searched, too, and rightly so.
@@ -37,7 +39,7 @@ impl Kind for ListSearch {
     }
 
     fn advice(&self) -> &'static str {
-        "Look up by a map, a set or an index instead of searching the list."
+        "Look up by a map, a set or an index instead of searching the list; keep an array beside a tree or a list whose positions matter."
     }
 
     fn confirm(&self) -> &'static str {
@@ -71,9 +73,53 @@ impl Kind for ListSearch {
                 Some(found.because(text, explain(seen, owner)))
             })
             .chain(in_python)
+            .chain(walks(seen))
             .chain(loops.iter().cloned())
             .collect()
     }
+}
+
+/// Functions that go to an element by its position. In an array they cost next to nothing.
+const POSITIONS: [&str; 8] = [
+    "std::advance",
+    "std::__advance",
+    "std::next",
+    "std::prev",
+    "std::distance",
+    "std::__distance",
+    "core::iter::traits::iterator::Iterator::nth",
+    "core::iter::traits::iterator::Iterator::advance_by",
+];
+
+/// Functions that go to an element of a list or a tree by its position.
+fn walks(seen: &Seen<'_, '_>) -> Vec<Found> {
+    let walking = seen.paths_through(|function| {
+        let own = own_name(&function.name);
+        let own = own.split('<').next().unwrap_or_default();
+        !function.owned && POSITIONS.contains(&own)
+    });
+    // Below the library alone: an iterator of the program's own may do work for each element.
+    let owner = |stack: StackId| seen.functions().attributed(stack);
+    let walker = |stack: StackId| {
+        let is_own = seen.functions().is_owner(seen.functions().of_node(seen.capture(), stack));
+        owner(stack).filter(|_| walking[stack.index()] && !is_own)
+    };
+    let large = seen.by_function(walker).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
+    let lasting =
+        large.filter(|(function, _)| seen.is_loading() || seen.is_steady(|stack| walker(stack) == Some(*function)));
+    let found = lasting.map(|(function, amount)| {
+        let title =
+            format!("`{}` goes to an element by its position, and walks there from the start", seen.name(function));
+        let text = format!(
+            "Walking over other elements takes {} of the CPU time{}: a list or a tree has no positions.",
+            percent(seen.share(amount)),
+            seen.of_steps()
+        );
+        let stacks = (0..walking.len()).map(StackId::from_index);
+        let without = parts(stacks.map(|stack| walker(stack) == Some(function)));
+        Found::of(seen, function, title, without).sure(Confidence::Fair).because(text, explain(seen, function))
+    });
+    found.collect()
 }
 
 /// Searches that their instructions show, by function.

@@ -1,11 +1,13 @@
 //! Steps wait for a lock that another thread holds.
 //!
 //! Evidence: blocked time of the loop's thread in locks, with the place and the thread that ended the wait; without steps that of
-//! any thread that works. Look-alikes:
+//! any thread that works. Where the recorder found the steps, another thread may run the loop that matters, so the waits of all threads that work
+//! count. Look-alikes:
 //! a condition variable, which waits for work; those have a class of their own.
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
+use crate::analyses::diagnose::gain::GainBasis;
 use crate::analyses::diagnose::seen::Seen;
 use crate::analyses::diagnose::step_waits::{StepWait, step_waits, thread_waits};
 use crate::query::wait_class::WaitClass;
@@ -28,6 +30,14 @@ impl Kind for LockWait {
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let waits = match () {
             () if seen.is_loading() => return Vec::new(),
+            () if seen.capture().info.found_step.is_some() => {
+                let mut waits = step_waits(seen, WaitClass::Lock, |_, _| true);
+                let is_known = |function| waits.iter().any(|wait: &StepWait| wait.function == function);
+                let others = thread_waits(seen, WaitClass::Lock).into_iter();
+                let others: Vec<StepWait> = others.filter(|wait| !is_known(wait.function)).collect();
+                waits.extend(others);
+                waits
+            }
             () if seen.loops.is_some() => step_waits(seen, WaitClass::Lock, |_, _| true),
             () => thread_waits(seen, WaitClass::Lock),
         };
@@ -41,16 +51,16 @@ impl Kind for LockWait {
             Found::of_program(title, Some(wait.gain))
                 .about(Some(wait.function))
                 .sure(Confidence::Strong)
-                .because(told(seen, &wait), "show --view wall")
+                .because(told(&wait), "show --view wall")
         });
         found.collect()
     }
 }
 
 /// How long it waits.
-fn told(seen: &Seen<'_, '_>, wait: &StepWait) -> String {
-    match seen.loops {
-        Some(_) => format!("The loop's thread is blocked there for {} a step.", ns(wait.ns)),
-        None => format!("Its thread is blocked there for {} of the time.", percent(wait.gain.share().value)),
+fn told(wait: &StepWait) -> String {
+    match wait.gain.basis {
+        GainBasis::Waiting => format!("The loop's thread is blocked there for {} a step.", ns(wait.ns)),
+        _ => format!("Its thread is blocked there for {} of the time.", percent(wait.gain.share().value)),
     }
 }

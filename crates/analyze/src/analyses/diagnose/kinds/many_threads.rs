@@ -10,7 +10,7 @@ use crate::analyses::diagnose::finding::{Confidence, Found, percent};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::work::Work;
-use stepscope_model::{Sample, StackId, ThreadId};
+use stepscope_model::{FrameKind, Sample, StackId, ThreadId};
 
 /// Fewest threads.
 const FEWEST: usize = 16;
@@ -23,6 +23,16 @@ const LEAST: f64 = 10.0;
 
 /// Least switches of each thread per second.
 const WAKES: f64 = 5.0;
+
+/// The kernel's functions that wake a thread.
+const WAKES_ONE: [&str; 6] = [
+    "try_to_wake_up",
+    "wake_up_q",
+    "sock_def_readable",
+    "__wake_up_common",
+    "__wake_up_common_lock",
+    "__wake_up_sync_key",
+];
 
 pub(super) struct ManyThreads;
 
@@ -60,6 +70,9 @@ impl Kind for ManyThreads {
             }
         }
         let seconds = wall as f64 / 1e9;
+        let wakes = seen.paths_through(|function| {
+            function.kind == FrameKind::Kernel && WAKES_ONE.contains(&function.name.as_ref())
+        });
         let mut found = Vec::new();
         for (function, threads) in groups {
             let switches: usize = threads.iter().map(|(_, switches)| switches).sum();
@@ -79,7 +92,15 @@ impl Kind for ManyThreads {
             for stack in seen.selection.samples().filter_map(goes) {
                 without[stack.index()] = 1.0;
             }
-            let gain = seen.gain_of_samples(seen.selection.samples().filter(|sample| goes(sample).is_some()));
+            // Who wakes them pays for it, too.
+            let of_wakers = part_of_wake_ups(seen, &of_group);
+            let part = |sample: &Sample| match goes(sample) {
+                Some(_) => 1.0,
+                None if sample.stack.is_some_and(|stack| wakes[stack.index()]) => of_wakers,
+                None => 0.0,
+            };
+            let parts = seen.selection.samples().map(|sample| (sample, part(sample))).filter(|(_, part)| *part > 0.0);
+            let gain = seen.gain_of_parts(parts);
             if gain.share().value < LEAST {
                 continue;
             }
@@ -98,6 +119,18 @@ impl Kind for ManyThreads {
         }
         found
     }
+}
+
+/// The part of the wake-ups by recorded threads that are of these threads.
+fn part_of_wake_ups(seen: &Seen<'_, '_>, of_group: &impl Fn(ThreadId) -> bool) -> f64 {
+    let (mut all, mut own) = (0_u64, 0_u64);
+    for (thread, _) in seen.selection.threads() {
+        let woken = seen.off_cpu.waits(thread).filter(|wait| wait.waker.is_some()).map(|wait| u64::from(wait.count));
+        let woken: u64 = woken.sum();
+        all += woken;
+        own += if of_group(thread) { woken } else { 0 };
+    }
+    own as f64 / all.max(1) as f64
 }
 
 /// The deepest owned function that is on the stacks of all waits of a thread.

@@ -21,6 +21,7 @@ mod first_step;
 mod fixed_sleep;
 mod fixed_start;
 mod full_scan;
+mod gil_wait;
 mod kernel_files;
 mod library_calls;
 mod linking;
@@ -31,6 +32,7 @@ mod memory;
 mod memory_growth;
 mod moved_elements;
 mod one_thread;
+mod openmp;
 mod own_parser;
 mod page_faults;
 mod polling;
@@ -94,6 +96,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &page_faults::PageFaults,
     &barrier::Barrier,
     &lock_wait::LockWait,
+    &gil_wait::GilWait,
     &false_sharing::FalseSharing,
     &file_wait::FileWait,
     &sleep_within::SleepWithin,

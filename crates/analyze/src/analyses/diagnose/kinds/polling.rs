@@ -2,18 +2,19 @@
 //!
 //! Evidence: a thread's waits end at a high rate, no other thread ends them, and it runs only briefly between them. Look-alikes:
 //! the pacing of the simulation loop, which is left out; a periodic task, which does work each time it wakes; a watchdog,
-//! which wakes rarely.
+//! which wakes rarely. A Python thread takes longer for a look, and waits for the interpreter's lock after it wakes.
 
 use std::collections::BTreeMap;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
+use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::{blocked_ns, no_thread_ended};
 use crate::query::work::Work;
-use stepscope_model::{ThreadId, Wait, WaitState};
+use stepscope_model::{FrameKind, ThreadId, Wait, WaitState};
 
 /// Least wake-ups of a thread per second.
 const RATE: f64 = 50.0;
@@ -23,6 +24,9 @@ const TIMED_OUT: f64 = 0.8;
 
 /// A look takes no longer; what runs longer has found work. A system call that fails and the next wait take some 5 us.
 const LONGEST_LOOK_NS: u64 = 20_000;
+
+/// The same of Python code.
+const LONGEST_OF_PYTHON_NS: u64 = 200_000;
 
 /// Part of a thread's CPU time that is a task and no look.
 const TASK: f64 = 0.4;
@@ -50,6 +54,8 @@ impl Kind for Polling {
         let Some(wall) = seen.selection.wall_ns().filter(|_| !seen.is_loading()) else { return Vec::new() };
         let (seconds, mut classes) = (wall as f64 / 1e9, Classes::new(seen.capture(), seen.functions()));
         let paced = seen.loop_threads();
+        let takes_lock = python::takes_lock(seen);
+        let runs_python = seen.paths_through(|function| function.kind == FrameKind::Python);
         let mut groups: BTreeMap<FunctionId, Vec<(ThreadId, Looks)>> = BTreeMap::new();
         for (thread, _) in seen.selection.threads().filter(|(thread, _)| !paced.contains(thread)) {
             let mut is_timed = |wait: &Wait| match wait.stack.map(|stack| classes.of(stack)) {
@@ -57,7 +63,8 @@ impl Kind for Polling {
                 Some(WaitClass::Network | WaitClass::Condition) => no_thread_ended(wait),
                 _ => false,
             };
-            let looks = Looks::of(seen, thread, &mut is_timed);
+            let of_python = Python { takes_lock: &takes_lock, runs: &runs_python };
+            let looks = Looks::of(seen, thread, &of_python, &mut is_timed);
             if let Some(function) =
                 looks.function().filter(|function| looks.are_usual(seconds) && !has_a_task(seen, thread, *function))
             {
@@ -99,6 +106,14 @@ fn has_a_task(seen: &Seen<'_, '_>, thread: ThreadId, waits_at: FunctionId) -> bo
     task as f64 > TASK * all as f64
 }
 
+/// One flag per stack.
+struct Python<'f> {
+    /// Whether a thread takes the interpreter's lock there.
+    takes_lock: &'f [bool],
+    /// Whether a Python function is on it.
+    runs: &'f [bool],
+}
+
 /// The short runs of a thread between a wait that no thread ends and the next wait.
 struct Looks {
     number: usize,
@@ -110,13 +125,19 @@ struct Looks {
 }
 
 impl Looks {
-    fn of(seen: &Seen<'_, '_>, thread: ThreadId, is_timed: &mut impl FnMut(&Wait) -> bool) -> Self {
+    fn of(
+        seen: &Seen<'_, '_>,
+        thread: ThreadId,
+        python: &Python<'_>,
+        is_timed: &mut impl FnMut(&Wait) -> bool,
+    ) -> Self {
         let mut waits = seen.waits(thread).peekable();
         let mut looks = Self { number: 0, by_function: BTreeMap::new(), waits: (0, 0), part: 0.0 };
         // Of aggregated waits, neither the run after each is known nor what ended it: those one by one stand for them.
         let (mut ns, mut aggregated) = (0, 0);
         while let Some(wait) = waits.next() {
-            if wait.state != WaitState::Blocked || blocked_ns(&wait) == 0 {
+            let is_lock = wait.stack.is_some_and(|stack| python.takes_lock[stack.index()]);
+            if wait.state != WaitState::Blocked || blocked_ns(&wait) == 0 || is_lock {
                 continue;
             }
             if wait.is_aggregated() {
@@ -128,10 +149,17 @@ impl Looks {
                 continue;
             }
             looks.waits.0 += 1;
-            let Some(run) = waits.peek().map(|next| next.start_ns.saturating_sub(wait.end_ns)) else {
-                continue;
-            };
-            if run <= LONGEST_LOOK_NS {
+            let mut run = 0;
+            let mut from = wait.end_ns;
+            let is_part = |next: &Wait| next.stack.is_some_and(|stack| python.takes_lock[stack.index()]);
+            while let Some(next) = waits.next_if(is_part) {
+                run += next.start_ns.saturating_sub(from);
+                from = next.end_ns;
+            }
+            let Some(next) = waits.peek() else { continue };
+            run += next.start_ns.saturating_sub(from);
+            let is_python = wait.stack.is_some_and(|stack| python.runs[stack.index()]);
+            if run <= if is_python { LONGEST_OF_PYTHON_NS } else { LONGEST_LOOK_NS } {
                 looks.number += 1;
                 ns += run;
                 if let Some(function) = wait.stack.and_then(|stack| seen.functions().attributed(stack)) {

@@ -5,13 +5,10 @@
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
+use crate::analyses::diagnose::pacing::is_within_step;
 use crate::analyses::diagnose::seen::Seen;
 use crate::analyses::diagnose::step_waits::step_waits;
 use crate::query::wait_class::WaitClass;
-use stepscope_model::{ThreadId, Wait};
-
-/// Least part of the step's running time before the sleep, and after it.
-const WORK: f64 = 0.1;
 
 /// Least part of the steps in which it sleeps so.
 const STEPS: f64 = 0.5;
@@ -32,17 +29,10 @@ impl Kind for SleepWithin {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let Some(loops) = &seen.loops else { return Vec::new() };
-        let steps = loops.main();
-        let is_within = |thread: ThreadId, wait: &Wait| {
-            let Some(range) = steps.at(wait.start_ns).map(|step| steps.range(step)) else { return false };
-            let running = |range| seen.off_cpu.spent(thread, range).map_or(0, |spent| spent.running) as f64;
-            let (before, after) = (running(range.start..wait.start_ns), running(wait.end_ns..range.end));
-            wait.end_ns < range.end && before.min(after) >= WORK * (before + after)
-        };
-        let waits = step_waits(seen, WaitClass::Sleep, is_within).into_iter();
+        let waits = step_waits(seen, WaitClass::Sleep, |thread, wait| is_within_step(seen, thread, wait)).into_iter();
         waits
-            .filter(|wait| wait.in_steps >= STEPS)
+            // Steps that the recorder found may begin anywhere in the loop: a sleep once a step is its pace.
+            .filter(|wait| wait.in_steps >= STEPS && seen.pacing.function != Some(wait.function))
             .map(|wait| {
                 let title = format!("`{}` sleeps in the middle of steps", seen.name(wait.function));
                 let text = format!(

@@ -1,10 +1,11 @@
 //! Threads hand work over in small pieces: taking, waking and waiting cost more than the work.
 //!
 //! Evidence: locks, wake-ups and switches take much of the CPU time of two threads or more, which change between waiting and
-//! running thousands of times a second, for a short time each. Look-alikes: threads that fight for one lock around work of some
+//! running thousands of times a second, for a short time each. If one of them has more to do for each piece than the other, only the
+//! other one waits; that counts if it is woken very often. Look-alikes: threads that fight for one lock around work of some
 //! length; those run longer between their waits. Threads that meet at a barrier in each step have few waits a step.
 
-use stepscope_model::{StackId, WaitState};
+use stepscope_model::{StackId, ThreadId, Wait, WaitState};
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
@@ -14,6 +15,16 @@ use crate::query::work::Work;
 
 /// Least share of CPU time.
 const LEAST: f64 = 30.0;
+
+/// The same of very small pieces.
+const LEAST_OF_VERY_SMALL: f64 = 15.0;
+
+/// Fewest waits a second of very small pieces, and the longest mean time that a thread runs between two of them.
+const VERY_OFTEN: f64 = 10_000.0;
+const VERY_SHORT_NS: f64 = 20_000.0;
+
+/// Least part of a thread's waits that another one ends, if it alone waits.
+const BY_OTHERS: f64 = 0.8;
 
 /// Fewest waits a second of all such threads.
 const RATE: f64 = 2_000.0;
@@ -50,7 +61,7 @@ impl Kind for SmallPieces {
         let Some(wall) = seen.selection.wall_ns().filter(|_| !seen.is_loading()) else { return Vec::new() };
         let hands_over = |stack: StackId| matches!(seen.work[stack.index()], Work::Lock | Work::Switch);
         let amount = seen.sum(hands_over);
-        if seen.share(amount) < LEAST || !seen.is_steady(hands_over) {
+        if seen.share(amount) < LEAST_OF_VERY_SMALL || !seen.is_steady(hands_over) {
             return Vec::new();
         }
         let cpu = seen.selection.cpu_times();
@@ -58,16 +69,20 @@ impl Kind for SmallPieces {
         for (thread, _) in seen.selection.threads() {
             let blocked = seen.off_cpu.waits(thread).filter(|wait| wait.state == WaitState::Blocked);
             let number: u64 = blocked.filter(|wait| blocked_ns(wait) > 0).map(|wait| u64::from(wait.count)).sum();
-            threads.push((number, cpu[thread.index()].unwrap_or(0)));
+            threads.push((number, cpu[thread.index()].unwrap_or(0), thread));
         }
-        let all: u64 = threads.iter().map(|(number, _)| number).sum();
-        threads.retain(|(number, _)| *number as f64 >= PART * all as f64 && *number > 0);
+        let all: u64 = threads.iter().map(|(number, ..)| number).sum();
+        threads.retain(|(number, ..)| *number as f64 >= PART * all as f64 && *number > 0);
         let (number, running) = threads.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let (rate, run_ns) = (number as f64 * 1e9 / wall as f64, running as f64 / number.max(1) as f64);
         // Threads that meet a few times in each step have to, however short the step is.
         let per_step = |(steps, _): (usize, f64)| number as f64 / threads.len().max(1) as f64 / steps as f64;
         let is_of_steps = seen.steps().is_some_and(|steps| per_step(steps) < PER_STEP);
-        if threads.len() < 2 || rate < RATE || run_ns > SHORT_NS || is_of_steps {
+        let is_very_small = rate >= VERY_OFTEN && run_ns <= VERY_SHORT_NS;
+        let least = if is_very_small { LEAST_OF_VERY_SMALL } else { LEAST };
+        // Who is slower than the thread that it wakes for each piece never waits.
+        let are_two = threads.len() >= 2 || (is_very_small && threads.iter().all(|(.., one)| others_wake(seen, *one)));
+        if seen.share(amount) < least || !are_two || rate < RATE || run_ns > SHORT_NS || is_of_steps {
             return Vec::new();
         }
         let largest = seen.by_owner(|work| matches!(work, Work::Lock | Work::Switch)).into_iter().next();
@@ -82,4 +97,13 @@ impl Kind for SmallPieces {
         let without = parts((0..seen.capture().stacks.len()).map(|index| hands_over(StackId::from_index(index))));
         vec![Found::of(seen, function, title, without).sure(Confidence::Fair).because(text, "show --view sched")]
     }
+}
+
+/// Whether other threads end nearly all of a thread's waits.
+fn others_wake(seen: &Seen<'_, '_>, thread: ThreadId) -> bool {
+    let waits = seen.off_cpu.waits(thread).filter(|wait| wait.state == WaitState::Blocked && !wait.is_aggregated());
+    let by_other = |wait: &Wait| wait.waker.is_some_and(|waker| waker != thread);
+    let (number, ended) =
+        waits.fold((0, 0), |(number, ended), wait| (number + 1, ended + usize::from(by_other(&wait))));
+    number > 0 && ended as f64 >= BY_OTHERS * number as f64
 }

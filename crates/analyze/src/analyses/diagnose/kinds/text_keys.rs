@@ -3,7 +3,8 @@
 //! Evidence: look-ups in maps and sets with texts as keys cost below one owned function in all parts of the steady phase. The
 //! key is a text if the container's first template parameter is one, or if the look-ups compare texts. Look-alikes: names
 //! that come from outside with each message, and have to be looked up once. Where the key is made for each look-up,
-//! `allocations-each-step` has it, unless the look-ups themselves take 10 %: then the gain is that of both.
+//! `allocations-each-step` has it, unless the look-ups themselves take 10 %: then the gain is that of both, with that of a function of the program
+//! which makes the texts for these look-ups.
 
 use stepscope_model::StackId;
 
@@ -11,7 +12,8 @@ use super::allocations;
 use crate::Function;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 use crate::query::work::Work;
 
@@ -74,7 +76,8 @@ impl Kind for TextKeys {
         let found = seen.lasting(LEAST, looks_up).filter_map(|(owner, amount)| {
             let at = seen.is_at(owner, looks_up);
             let shown = seen.sum(|stack| at(stack) && shows_text[stack.index()]);
-            let makes_keys = allocations::makes_keys(seen, owner);
+            let helpers = helpers(seen, owner);
+            let makes_keys = allocations::makes_keys(seen, owner) || helpers.contains(&true);
             let is_large = !makes_keys || seen.share(amount) >= LEAST_WITH_KEYS;
             if (shown.weight as f64) < SHOWN * amount.weight as f64 || !is_large {
                 return None;
@@ -83,9 +86,12 @@ impl Kind for TextKeys {
             let share = percent(seen.share(amount));
             let told = format!("Look-ups by text keys take {share} of the CPU time, all the time.");
             let found = if makes_keys {
-                let all = seen.at_owner(owner, goes_with_keys);
+                let of_owner = seen.is_at(owner, goes_with_keys);
+                let goes = |stack: StackId| of_owner(stack) || helpers[stack.index()];
+                let all = seen.sum(goes);
                 let title = format!("`{name}` looks up texts in a map {when}, and makes each text for it");
-                Found::of(seen, owner, title, seen.without(owner, goes_with_keys)).because(
+                let without = parts((0..helpers.len()).map(|index| goes(StackId::from_index(index))));
+                Found::of(seen, owner, title, without).because(
                     format!("{told} With the texts that are made for them it is {}.", percent(seen.share(all))),
                     explain(seen, owner),
                 )
@@ -97,6 +103,41 @@ impl Kind for TextKeys {
         });
         found.collect()
     }
+}
+
+/// Least part of a helper's cost that is for the function, and that making texts is.
+const FOR_OWNER: f64 = 0.9;
+const MAKES_TEXTS: f64 = 0.8;
+
+/// One flag per stack: whether it is in an owned function that makes texts for `owner`, and does nothing else.
+fn helpers(seen: &Seen<'_, '_>, owner: FunctionId) -> Vec<bool> {
+    let (capture, functions) = (seen.capture(), seen.functions());
+    let under_owner = seen.under(owner);
+    let mut flags = vec![false; capture.stacks.len()];
+    let large = seen.inclusive().into_iter().filter(|(one, all)| *one != owner && seen.share(*all) >= LEAST_OF_HELPER);
+    for (helper, all) in large {
+        let under = seen.under(helper);
+        let calls_owner = capture
+            .stacks
+            .iter()
+            .enumerate()
+            .any(|(index, _)| under[index] && functions.of_node(capture, StackId::from_index(index)) == owner);
+        let part = |at: &dyn Fn(StackId) -> bool| seen.sum(at).weight as f64 / all.weight.max(1) as f64;
+        let of_owner = part(&|stack| under[stack.index()] && under_owner[stack.index()]);
+        let of_texts = part(&|stack| under[stack.index()] && makes_text(seen.work[stack.index()]));
+        if !calls_owner && of_owner >= FOR_OWNER && of_texts >= MAKES_TEXTS {
+            flags.iter_mut().zip(&under).for_each(|(flag, under)| *flag |= under);
+        }
+    }
+    flags
+}
+
+/// Least share of CPU time of such a function.
+const LEAST_OF_HELPER: f64 = 2.0;
+
+/// What making a text does.
+fn makes_text(work: Work) -> bool {
+    goes_with_keys(work) && work != Work::LookUp
 }
 
 /// Look-ups, and the texts that are made for them.

@@ -138,6 +138,11 @@ fn is_waiting(seen: &Seen<'_, '_>, place: FunctionId, stack: stepscope_model::St
     is_of_waits || seen.functions().attributed(stack).is_none_or(|owner| owner == place)
 }
 
+/// Whether a wait ends with something that another thread has sent or written.
+fn gets_something(work: Work) -> bool {
+    matches!(work, Work::Receive | Work::ReadFile)
+}
+
 /// The runs after the wake-ups that are in vain, by thread and start.
 fn runs_in_vain(woken: &[&WakeUp]) -> Vec<(ThreadId, Range<u64>)> {
     let in_vain = woken.iter().filter(|one| one.is_in_vain);
@@ -195,6 +200,7 @@ fn wake_ups(seen: &Seen<'_, '_>) -> BTreeMap<FunctionId, Vec<WakeUp>> {
                 && let (Some(at), Some(waker)) = (place(&before), before.waker)
                 && blocked_ns(&before) > 0
                 && !before.is_aggregated()
+                && !before.stack.is_some_and(|stack| gets_something(seen.work[stack.index()]))
             {
                 places.entry(at).or_default().push(WakeUp {
                     at_ns: woken_at(&before),

@@ -1,0 +1,137 @@
+//! [`Pacing`]: the sleeps that keep a loop's pace.
+//!
+//! A loop that has to keep a pace sleeps until its next step. When its work gets shorter, this sleep gets longer, and the step stays as
+//! long as it was. So the sleep is no part of what gains are a share of. It is the place where a thread of the loop
+//! sleeps once a step. Look-alikes: a sleep in the middle of marked steps, and a loop that sleeps again and again until something is there.
+
+use std::collections::BTreeMap;
+
+use stepscope_model::{Note, NoteValue, ThreadId, Wait, note};
+
+use super::seen::{Seen, Tenths};
+use crate::analyses::summary;
+use crate::query::functions::FunctionId;
+use crate::query::wait_class::{Classes, WaitClass};
+use crate::query::waits::blocked_ns;
+
+/// How often a loop sleeps there, per step.
+const PER_STEP: std::ops::RangeInclusive<f64> = 0.5..=1.5;
+
+/// Without steps: fewest sleeps of the busiest thread, and the number of ten parts of the time in which it sleeps.
+const FEWEST: u64 = 20;
+const STEADY: usize = 8;
+
+/// Least part of the step's running time before a sleep in its middle, and after it.
+const WORK: f64 = 0.1;
+
+/// Least share of the time in percent that a note says.
+const LEAST_TOLD: f64 = 5.0;
+
+/// The sleeps that keep a loop's pace.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pacing {
+    /// The owned function that sleeps.
+    pub function: Option<FunctionId>,
+    /// How long, per step, or in all where there are no steps.
+    pub ns: f64,
+}
+
+#[derive(Default)]
+struct Sleeps {
+    count: u64,
+    ns: u64,
+    within: u64,
+    met: Tenths,
+}
+
+impl Pacing {
+    /// Of the loop's threads, or of the busiest thread where no steps are known.
+    pub fn of(seen: &Seen<'_, '_>) -> Self {
+        if seen.is_loading() || !seen.selection.has_switches() {
+            return Self::default();
+        }
+        let steps = seen.steps().map(|(steps, _)| steps as f64);
+        let threads = match steps {
+            Some(_) => seen.loop_threads(),
+            None => busiest(seen).into_iter().collect(),
+        };
+        let longest = sleeps(seen, &threads).into_iter().filter(|(_, sleeps)| match steps {
+            // Steps that the recorder found may begin anywhere in the loop.
+            Some(steps) => {
+                let is_end = seen.capture().info.found_step.is_some() || 2 * sleeps.within < sleeps.count;
+                is_end && PER_STEP.contains(&(sleeps.count as f64 / steps))
+            }
+            None => sleeps.count >= FEWEST && sleeps.met.count() >= STEADY,
+        });
+        let longest = longest.max_by_key(|(function, sleeps)| (sleeps.ns, *function));
+        longest.map_or(Self::default(), |(function, sleeps)| Self {
+            function: Some(function),
+            ns: sleeps.ns as f64 / steps.unwrap_or(1.0),
+        })
+    }
+
+    /// Says what gains are a share of, if the loop sleeps for long.
+    pub fn note(&self, seen: &Seen<'_, '_>) -> Option<Note> {
+        let name = self.function.map(|function| seen.name(function))?;
+        let whole = seen.whole_ns();
+        let share = 100.0 * self.ns / (whole + self.ns);
+        let note = match seen.loops {
+            Some(_) => note!(
+                Fact,
+                "`{}` sleeps for {} of each step to keep the pace. Gains are shares of the other {}.",
+                name,
+                NoteValue::ns(self.ns),
+                NoteValue::ns(whole)
+            ),
+            None => note!(
+                Fact,
+                "`{}` sleeps for {} of the time to keep the pace. Gains are shares of the other {}.",
+                name,
+                NoteValue::ns(self.ns),
+                NoteValue::ns(whole)
+            ),
+        };
+        (share >= LEAST_TOLD).then(|| note.about(summary::label(seen.capture())))
+    }
+}
+
+/// The thread with most CPU time.
+fn busiest(seen: &Seen<'_, '_>) -> Option<ThreadId> {
+    let cpu = seen.selection.cpu_times();
+    let busiest = (0..cpu.len()).filter(|&index| cpu[index].is_some()).max_by_key(|&index| cpu[index]);
+    busiest.map(ThreadId::from_index)
+}
+
+/// The sleeps of threads within steps, by the owned function that sleeps.
+fn sleeps(seen: &Seen<'_, '_>, threads: &[ThreadId]) -> BTreeMap<FunctionId, Sleeps> {
+    let (mut classes, span) = (Classes::new(seen.capture(), seen.functions()), seen.span());
+    let mut by_function: BTreeMap<FunctionId, Sleeps> = BTreeMap::new();
+    for thread in threads {
+        for wait in seen.waits(*thread) {
+            let Some(stack) = wait.stack.filter(|stack| classes.of(*stack) == WaitClass::Sleep) else { continue };
+            let Some(function) = seen.functions().attributed(stack) else { continue };
+            let blocked = wait.start_ns..wait.start_ns + blocked_ns(&wait);
+            let ns = match &seen.loops {
+                Some(loops) => loops.main().time_within(&blocked),
+                None => blocked.end.min(span.end).saturating_sub(blocked.start.max(span.start)),
+            };
+            if ns > 0 {
+                let sleeps = by_function.entry(function).or_default();
+                sleeps.count += u64::from(wait.count);
+                sleeps.ns += ns;
+                sleeps.within += if is_within_step(seen, *thread, &wait) { u64::from(wait.count) } else { 0 };
+                sleeps.met.meet(wait.start_ns, &span);
+            }
+        }
+    }
+    by_function
+}
+
+/// Whether a thread waits in the middle of a step: it works before and after.
+pub(super) fn is_within_step(seen: &Seen<'_, '_>, thread: ThreadId, wait: &Wait) -> bool {
+    let Some(steps) = seen.loops.as_ref().map(|loops| loops.main()) else { return false };
+    let Some(range) = steps.at(wait.start_ns).map(|step| steps.range(step)) else { return false };
+    let running = |range| seen.off_cpu.spent(thread, range).map_or(0, |spent| spent.running) as f64;
+    let (before, after) = (running(range.start..wait.start_ns), running(wait.end_ns..range.end));
+    wait.end_ns < range.end && before.min(after) >= WORK * (before + after)
+}
