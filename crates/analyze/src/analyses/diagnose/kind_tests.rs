@@ -205,7 +205,11 @@ fn library_calls_are_found_at_their_owned_caller_if_they_cost_much_all_the_time(
     };
     assert_eq!(found(&looping(|step, tenth| yields(step, tenth).to_owned())), ["busy-wait-for-time | sim::Wait | 60"]);
     let for_thread = of("sim::Wait;std::this_thread::yield;sched_yield;__x64_sys_sched_yield [kernel]", 6);
-    assert!(for_thread.is_empty(), "it looks at no clock: {for_thread:?}");
+    assert_eq!(for_thread, ["busy-wait | sim::Wait | 60"], "it looks at no clock");
+    let rarely = of("sim::Wait;std::this_thread::yield;sched_yield;__x64_sys_sched_yield [kernel]", 0);
+    assert!(rarely.is_empty(), "{rarely:?}");
+    let of_library = of("sim::Wait;std::sync::mpmc::array::Channel<T>::send;std::thread::yield_now;sched_yield", 6);
+    assert!(!of_library.iter().any(|row| row.starts_with("busy-wait |")), "{of_library:?}");
     let once = looping(|step, tenth| work(tenth, &[(u64::from(step == 50) * 10, sort)], "sim::Move"));
     assert!(found(&once).iter().all(|row| !row.starts_with("sort")), "one step sorts: {:?}", found(&once));
 }

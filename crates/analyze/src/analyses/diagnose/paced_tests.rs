@@ -170,6 +170,7 @@ fn a_thread_that_waits_for_the_interpreters_lock_is_told_from_one_that_waits_for
     assert_eq!(python(4_000, lock).len(), 1);
     assert!(python(4_000, lock)[0].starts_with("gil-wait | sim::Step | 8"), "{:?}", python(4_000, lock));
     assert!(python(20, lock).is_empty(), "it waits for little");
+    assert!(python(4_500, lock).is_empty(), "it has little to do");
     let work = "sim::Step;lock_PyThread_acquire_lock;pthread_cond_timedwait";
     assert!(python(4_000, work).is_empty());
 }

@@ -3,10 +3,11 @@
 //! Evidence: a thread of its own that never blocks, much of its time at a few instructions or in `sched_yield`, and its other
 //! work always at the same time of a step: it works in lockstep with the steps and yet never waits for them. A thread
 //! that does nothing else has no such work to show, and may compute: that finding is weak and has no gain. Without steps there is only
-//! this one, for a loop of three or four instructions beside other threads that work. Look-alikes: a
+//! this one, for a loop of three or four instructions beside other threads that work. Who gives up its CPU (`sched_yield`) again and again
+//! waits, whatever else it does. Look-alikes: a
 //! thread that computes all the time, which is in lockstep with nothing; a spin of some microseconds before blocking.
 
-use stepscope_model::{FrameKind, LoopShape, Sample, ThreadId};
+use stepscope_model::{FrameKind, LoopShape, Sample, StackId, ThreadId};
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::code::HotLoop;
@@ -38,6 +39,9 @@ const NO_WORK: f64 = 0.01;
 
 /// Least share of CPU time of a loop that only another thread can end.
 const LEAST_OF_LOOP: f64 = 5.0;
+
+/// Least share of CPU time of giving up the CPU.
+const LEAST_OF_YIELDS: f64 = 10.0;
 
 /// Fewest samples of such a loop.
 const FEWEST_IN_LOOP: u64 = 20;
@@ -72,6 +76,7 @@ impl Kind for BusyWait {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let mut found = spinning_loops(seen);
+        found.extend(yielding(seen));
         let Some(window) = seen.selection.window().filter(|_| seen.is_timed() && seen.selection.has_switches()) else {
             return found;
         };
@@ -155,6 +160,36 @@ fn spinning_loops(seen: &Seen<'_, '_>) -> Vec<Found> {
         );
         let without = parts(spin.inside.iter().copied());
         Found::of(seen, spin.function, title, without).sure(Confidence::Strong).because(text, "show --view threads")
+    });
+    found.collect()
+}
+
+/// Functions that give up their CPU again and again, all the time.
+fn yielding(seen: &Seen<'_, '_>) -> Vec<Found> {
+    if seen.is_loading() {
+        return Vec::new();
+    }
+    let (yields, capture, functions) = (seen.yields(), seen.capture(), seen.functions());
+    // A library that yields, such as a channel, does so for a moment before it blocks.
+    let is_of_owner = |stack: StackId| {
+        let below = capture.nodes_of(Some(stack)).map(|node| functions.of_node(capture, node));
+        let mut below = below.take_while(|id| !functions.is_owner(*id)).map(|id| functions.get(id));
+        below.all(|function| function.kind == FrameKind::Kernel || function.name.contains("yield"))
+    };
+    let waits = |stack: StackId| functions.attributed(stack).filter(|_| yields[stack.index()] && is_of_owner(stack));
+    let large = seen.by_function(waits).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST_OF_YIELDS);
+    let lasting = large.filter(|(function, _)| seen.recurs(|stack| waits(stack) == Some(*function)));
+    let found = lasting.map(|(function, amount)| {
+        let title = format!("`{}` waits in a busy loop, and gives up its CPU in each round of it", seen.name(function));
+        let text = format!(
+            "`sched_yield` takes {} of the CPU time{}. It returns at once where no other thread wants the CPU.",
+            percent(seen.share(amount)),
+            seen.of_steps()
+        );
+        let samples = seen.selection.samples();
+        let gain = seen.gain_of_samples(samples.filter(|one| one.stack.and_then(waits) == Some(function)));
+        let one = Found::of_program(title, Some(gain)).about(Some(function)).sure(Confidence::Strong);
+        one.because(text, "show --view threads")
     });
     found.collect()
 }

@@ -88,7 +88,7 @@ impl Kind for Copies {
     }
 }
 
-/// Least part of a constructor's cost that copies elements, and that is of copies at all.
+/// Least part of a constructor's cost for copying elements, and for all that copies take.
 const COPIES_ELEMENTS: f64 = 0.03;
 const IS_COPY: f64 = 0.85;
 

@@ -23,6 +23,9 @@ const LEAST: f64 = 10.0;
 /// Least part of the recorded time that a thread waits so.
 const OF_TIME: f64 = 0.01;
 
+/// Least part of the recorded time that it runs: who has little to do waits long for little.
+const RUNS: f64 = 0.03;
+
 /// Fewest waits, and the number of ten parts of the time in which there are some.
 const FEWEST: u64 = 50;
 const STEADY: usize = 8;
@@ -132,7 +135,8 @@ impl Waiting {
             able_ns: (spent.running + spent.blocked).saturating_sub(slept_ns).max(1) as f64,
             rate: count as f64 * 1e9 / length,
         };
-        let matters = waiting.share() >= LEAST && waiting.ns >= OF_TIME * length;
+        let runs = spent.running as f64 >= RUNS * length;
+        let matters = waiting.share() >= LEAST && waiting.ns >= OF_TIME * length && runs;
         (count >= FEWEST && met.count() >= STEADY && matters).then_some(waiting)
     }
 
