@@ -223,6 +223,7 @@ impl Diagnosis {
         for one in seen.iter_mut().flatten() {
             one.take_calls(calls);
             one.take_code(code);
+            one.pacing = pacing::of(one);
         }
         let shown: Vec<Option<Shown<'_, '_, '_>>> = parallel::map(&indices, |&index| {
             let own = seen[index].as_ref()?;
@@ -260,7 +261,7 @@ impl Diagnosis {
                     diagnosis.unexplained.extend(unexplained::note(first.seen, &of_scenario));
                 }
                 diagnosis.notes.extend(busy_machine::note(first.seen));
-                diagnosis.notes.extend(first.seen.pacing.note(first.seen));
+                diagnosis.notes.extend(pacing::note(first.seen));
                 findings.extend(of_scenario);
             }
             diagnosis.findings.extend(joined(findings));
@@ -396,7 +397,7 @@ fn total(scenario: &Scenario, captures: &[&Shown<'_, '_, '_>]) -> Option<Total> 
 /// The mean real-time factor.
 fn real_time_factor(captures: &[&Shown<'_, '_, '_>]) -> Option<f64> {
     // A loop that keeps a pace gets no faster.
-    let is_paced = |shown: &Shown<'_, '_, '_>| shown.seen.pacing.note(shown.seen).is_some();
+    let is_paced = |shown: &Shown<'_, '_, '_>| pacing::note(shown.seen).is_some();
     let of_one = |shown: &&Shown<'_, '_, '_>| match is_paced(shown) {
         true => None,
         false => shown.seen.loops.as_ref()?.main().real_time_factor,

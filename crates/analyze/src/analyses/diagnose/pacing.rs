@@ -1,4 +1,4 @@
-//! [`Pacing`]: the sleeps that keep a loop's pace.
+//! [`of`]: the sleeps that keep a loop's pace.
 //!
 //! A loop that has to keep a pace sleeps until its next step. When its work gets shorter, this sleep gets longer, and the step stays as
 //! long as it was. So the sleep is no part of what gains are a share of. It is the place where a thread of the loop
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use stepscope_model::{Note, NoteValue, ThreadId, Wait, note};
 
-use super::seen::{Seen, Tenths};
+use super::seen::{Pacing, Seen, Tenths};
 use crate::analyses::summary;
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
@@ -27,15 +27,6 @@ const WORK: f64 = 0.1;
 /// Least share of the time in percent that a note says.
 const LEAST_TOLD: f64 = 5.0;
 
-/// The sleeps that keep a loop's pace.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Pacing {
-    /// The owned function that sleeps.
-    pub function: Option<FunctionId>,
-    /// How long, per step, or in all where there are no steps.
-    pub ns: f64,
-}
-
 #[derive(Default)]
 struct Sleeps {
     count: u64,
@@ -44,55 +35,53 @@ struct Sleeps {
     met: Tenths,
 }
 
-impl Pacing {
-    /// Of the loop's threads, or of the busiest thread where no steps are known.
-    pub fn of(seen: &Seen<'_, '_>) -> Self {
-        if seen.is_loading() || !seen.selection.has_switches() {
-            return Self::default();
+/// The sleeps of the loop's threads, or of the busiest thread where no steps are known.
+pub(super) fn of(seen: &Seen<'_, '_>) -> Pacing {
+    if seen.is_loading() || !seen.selection.has_switches() {
+        return Pacing::default();
+    }
+    let steps = seen.steps().map(|(steps, _)| steps as f64);
+    let threads = match steps {
+        Some(_) => seen.loop_threads(),
+        None => busiest(seen).into_iter().collect(),
+    };
+    let longest = sleeps(seen, &threads).into_iter().filter(|(_, sleeps)| match steps {
+        // Steps that the recorder found may begin anywhere in the loop.
+        Some(steps) => {
+            let is_end = seen.capture().info.found_step.is_some() || 2 * sleeps.within < sleeps.count;
+            is_end && PER_STEP.contains(&(sleeps.count as f64 / steps))
         }
-        let steps = seen.steps().map(|(steps, _)| steps as f64);
-        let threads = match steps {
-            Some(_) => seen.loop_threads(),
-            None => busiest(seen).into_iter().collect(),
-        };
-        let longest = sleeps(seen, &threads).into_iter().filter(|(_, sleeps)| match steps {
-            // Steps that the recorder found may begin anywhere in the loop.
-            Some(steps) => {
-                let is_end = seen.capture().info.found_step.is_some() || 2 * sleeps.within < sleeps.count;
-                is_end && PER_STEP.contains(&(sleeps.count as f64 / steps))
-            }
-            None => sleeps.count >= FEWEST && sleeps.met.count() >= STEADY,
-        });
-        let longest = longest.max_by_key(|(function, sleeps)| (sleeps.ns, *function));
-        longest.map_or(Self::default(), |(function, sleeps)| Self {
-            function: Some(function),
-            ns: sleeps.ns as f64 / steps.unwrap_or(1.0),
-        })
-    }
+        None => sleeps.count >= FEWEST && sleeps.met.count() >= STEADY,
+    });
+    let longest = longest.max_by_key(|(function, sleeps)| (sleeps.ns, *function));
+    longest.map_or(Pacing::default(), |(function, sleeps)| Pacing {
+        function: Some(function),
+        ns: sleeps.ns as f64 / steps.unwrap_or(1.0),
+    })
+}
 
-    /// Says what gains are a share of, if the loop sleeps for long.
-    pub fn note(&self, seen: &Seen<'_, '_>) -> Option<Note> {
-        let name = self.function.map(|function| seen.name(function))?;
-        let whole = seen.whole_ns();
-        let share = 100.0 * self.ns / (whole + self.ns);
-        let note = match seen.loops {
-            Some(_) => note!(
-                Fact,
-                "`{}` sleeps for {} of each step to keep the pace. Gains are shares of the other {}.",
-                name,
-                NoteValue::ns(self.ns),
-                NoteValue::ns(whole)
-            ),
-            None => note!(
-                Fact,
-                "`{}` sleeps for {} of the time to keep the pace. Gains are shares of the other {}.",
-                name,
-                NoteValue::ns(self.ns),
-                NoteValue::ns(whole)
-            ),
-        };
-        (share >= LEAST_TOLD).then(|| note.about(summary::label(seen.capture())))
-    }
+/// Says what gains are a share of, if the loop sleeps for long.
+pub(super) fn note(seen: &Seen<'_, '_>) -> Option<Note> {
+    let name = seen.pacing.function.map(|function| seen.name(function))?;
+    let whole = seen.whole_ns();
+    let share = 100.0 * seen.pacing.ns / (whole + seen.pacing.ns);
+    let note = match seen.loops {
+        Some(_) => note!(
+            Fact,
+            "`{}` sleeps for {} of each step to keep the pace. Gains are shares of the other {}.",
+            name,
+            NoteValue::ns(seen.pacing.ns),
+            NoteValue::ns(whole)
+        ),
+        None => note!(
+            Fact,
+            "`{}` sleeps for {} of the time to keep the pace. Gains are shares of the other {}.",
+            name,
+            NoteValue::ns(seen.pacing.ns),
+            NoteValue::ns(whole)
+        ),
+    };
+    (share >= LEAST_TOLD).then(|| note.about(summary::label(seen.capture())))
 }
 
 /// The thread with most CPU time.

@@ -11,7 +11,6 @@ use super::calls::{Calls, Rate};
 use super::code::{Costs, HotLoop, ReadCode, hot_loops, no_waits, questions, raises, straight_calls};
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
-use super::pacing::Pacing;
 use super::recorded::Recorded;
 use crate::Function;
 use crate::analyses::critical_path::PathWeights;
@@ -39,6 +38,15 @@ const FEWEST_SAMPLES: usize = 8;
 /// Fewest samples that recur, and tenths of the recording that they are in.
 const FEWEST_RECURRING: usize = 20;
 const MOST_TENTHS: usize = 8;
+
+/// The sleeps that keep a loop's pace.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pacing {
+    /// The owned function that sleeps.
+    pub function: Option<FunctionId>,
+    /// How long, per step, or in all where there are no steps.
+    pub ns: f64,
+}
 
 /// The evidence of one capture.
 pub(super) struct Seen<'s, 'a> {
@@ -94,7 +102,7 @@ impl<'s, 'a> Seen<'s, 'a> {
         let path = loops.as_ref().and_then(|_| PathWeights::of(selection));
         let (work, off_cpu) = (Work::of_stacks(selection), selection.off_cpu());
         let recorded = Recorded::of(selection, loops.as_deref());
-        let mut seen = (total > 0).then_some(Self {
+        (total > 0).then_some(Self {
             selection,
             loops,
             cpu,
@@ -113,9 +121,7 @@ impl<'s, 'a> Seen<'s, 'a> {
             questions: Vec::new(),
             raises: Vec::new(),
             recorded,
-        })?;
-        seen.pacing = Pacing::of(&seen);
-        Some(seen)
+        })
     }
 
     pub fn capture(&self) -> &'a Capture {
