@@ -72,14 +72,14 @@ impl<K: Eq + Hash> RowCounts<K> {
     pub fn add(&mut self, key: K, part: u64, first: usize) {
         self.counts[..first].iter_mut().for_each(|count| *count += 1);
         let last = self.last.entry(key).or_insert([Self::NONE; PARTS.len()]);
-        for level in first..PARTS.len() {
+        for ((level, last), count) in last.iter_mut().enumerate().zip(&mut self.counts).skip(first) {
             let part = (part >> level) as u16;
-            if last[level] == part {
+            if *last == part {
                 // The row before was added up with others in all coarser parts, too.
                 break;
             }
-            last[level] = part;
-            self.counts[level] += 1;
+            *last = part;
+            *count += 1;
         }
     }
 
