@@ -36,7 +36,6 @@ pub use crate::query::select_error::SelectError;
 use crate::query::step_paths::KnownPaths;
 use crate::query::thinned_stacks::ThinnedStacks;
 use crate::query::waits;
-use crate::query::wake_ups::WakeUps;
 
 /// A part of a capture, and the functions in it.
 #[derive(Debug, Clone)]
@@ -63,7 +62,8 @@ pub struct Selection<'a> {
 pub(crate) struct KnownSteps {
     pub loops: OnceLock<Option<Arc<Loops>>>,
     pub paths: OnceLock<Option<Arc<KnownPaths>>>,
-    pub wake_ups: OnceLock<WakeUps>,
+    /// Blocked intervals without the wake-up that they should have, and all of them.
+    pub wake_ups: OnceLock<(usize, usize)>,
 }
 
 impl KnownSteps {

@@ -28,23 +28,25 @@ pub enum WakeUps {
 impl WakeUps {
     /// Coverage in the waits of the selected threads. It is counted once.
     pub fn of(selection: &Selection<'_>) -> Self {
-        *selection.steps.wake_ups.get_or_init(|| Self::counted(selection))
-    }
-
-    fn counted(selection: &Selection<'_>) -> Self {
-        let (mut missing, mut of) = (0, 0);
-        for wait in selection.thread_waits().filter(|wait| wait.state == WaitState::Blocked) {
-            match wait.runnable_ns {
-                Some(_) => of += 1,
-                None if is_cut(selection, &wait) => {}
-                None => {
-                    missing += 1;
-                    of += 1;
-                }
-            }
-        }
+        let (missing, of) = *selection.steps.wake_ups.get_or_init(|| counted(selection));
         if missing * 2 > of { Self::Unrecorded } else { Self::Recorded { missing, of } }
     }
+}
+
+/// How many blocked intervals lack their wake-up, and how many there are.
+fn counted(selection: &Selection<'_>) -> (usize, usize) {
+    let (mut missing, mut of) = (0, 0);
+    for wait in selection.thread_waits().filter(|wait| wait.state == WaitState::Blocked) {
+        match wait.runnable_ns {
+            Some(_) => of += 1,
+            None if is_cut(selection, &wait) => {}
+            None => {
+                missing += 1;
+                of += 1;
+            }
+        }
+    }
+    (missing, of)
 }
 
 /// Whether the wait lacks a wake-up that it should have.
