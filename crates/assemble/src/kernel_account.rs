@@ -100,8 +100,13 @@ impl KernelAccount {
         let account = account
             .filter(|account| unread_ns < READING_ERROR_NS + account / READING_ERROR_SHARE)
             .map(|account| account.saturating_add(unread_ns));
-        if let Some(exit) = alone {
-            take_off_excess(capture, &open_ns, exit.cpu_ns, stolen_ns);
+        if let Some(exit) = alone
+            && let Some(excess_ns) = excess_at_exit_ns(capture, sum(&open_ns), exit.cpu_ns, stolen_ns)
+        {
+            take_off(capture, &open_ns, excess_ns);
+        }
+        if let Some(most_ns) = time_of_all_cpus_ns(capture) {
+            take_off(capture, &open_ns, time_by_switches_ns(capture).saturating_sub(most_ns));
         }
         let any_switches = capture.threads.iter().any(|thread| thread.cpu_ns.is_some());
         capture.info.losses.kernel_cpu_ns = launched.map(|exit| exit.cpu_ns).or(account).filter(|_| any_switches);
@@ -110,19 +115,32 @@ impl KernelAccount {
 
 /// What a process has more by switches than by the kernel's account at its exit, but at most this. `None` within the error.
 fn excess_at_exit_ns(capture: &Capture, most_ns: u64, by_kernel_ns: u64, stolen_ns: u64) -> Option<u64> {
-    let by_switches_ns = capture.threads.iter().filter_map(|thread| thread.cpu_ns).fold(0, u64::saturating_add);
     let error_ns = READING_ERROR_NS.saturating_add(by_kernel_ns / READING_ERROR_SHARE).saturating_add(stolen_ns);
-    Some(by_switches_ns.saturating_sub(by_kernel_ns).min(most_ns)).filter(|&excess_ns| excess_ns > error_ns)
+    let excess_ns = time_by_switches_ns(capture).saturating_sub(by_kernel_ns).min(most_ns);
+    Some(excess_ns).filter(|&excess_ns| excess_ns > error_ns)
+}
+
+fn sum(ns: &[u64]) -> u64 {
+    ns.iter().copied().fold(0, u64::saturating_add)
+}
+
+fn time_by_switches_ns(capture: &Capture) -> u64 {
+    capture.threads.iter().filter_map(|thread| thread.cpu_ns).fold(0, u64::saturating_add)
+}
+
+/// What all CPUs of the machine have in the recording. Threads that seem to have more are those whose end was lost.
+fn time_of_all_cpus_ns(capture: &Capture) -> Option<u64> {
+    let cpus = capture.info.machine.as_ref().map(|machine| machine.cores).filter(|&cpus| cpus > 0)?;
+    Some(capture.info.wall_ns()?.saturating_mul(cpus.into()))
 }
 
 /// Takes this excess off. It can only be in the time that no reading of a thread covers.
-fn take_off_excess(capture: &mut Capture, open_ns: &[u64], by_kernel_ns: u64, stolen_ns: u64) {
-    let all_open_ns = open_ns.iter().copied().fold(0, u64::saturating_add);
-    let Some(excess_ns) = excess_at_exit_ns(capture, all_open_ns, by_kernel_ns, stolen_ns) else { return };
-    let part = excess_ns as f64 / all_open_ns as f64;
-    for (thread, &open_ns) in capture.threads.iter_mut().zip(open_ns) {
+fn take_off(capture: &mut Capture, open_ns: &[u64], excess_ns: u64) {
+    let all_open_ns = sum(open_ns);
+    let part = excess_ns.min(all_open_ns) as f64 / all_open_ns.max(1) as f64;
+    for (thread, &open_ns) in capture.threads.iter_mut().zip(open_ns).filter(|_| part > 0.0) {
         let Some(cpu_ns) = &mut thread.cpu_ns else { continue };
-        let taken_ns = ((open_ns as f64 * part) as u64).min(*cpu_ns);
+        let taken_ns = ((open_ns as f64 * part).ceil() as u64).min(*cpu_ns);
         *cpu_ns -= taken_ns;
         let unknown_ns = capture.info.losses.unknown_cpu_ns.get_or_insert(0);
         *unknown_ns = unknown_ns.saturating_add(taken_ns);
@@ -189,7 +207,7 @@ impl Readings {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_model::{Process, ProcessId, WaitState};
+    use stepscope_model::{Machine, Process, ProcessId, WaitState};
 
     use super::*;
 
@@ -282,6 +300,19 @@ mod tests {
         lossy.info.losses.lost_records = 1;
         assert_eq!(after((lossy, readings), Some(exit)), (Some(120), Some(80), Some(201)));
         assert_eq!(after(late(), None), (Some(120), Some(80), Some(120)), "there is no account at exit");
+    }
+
+    #[test]
+    fn threads_whose_ends_were_lost_have_no_more_than_all_cpus() {
+        let (mut capture, readings) = drawn(&[], &[(100, 100), (400, 400)]);
+        (capture.info.end_ns, capture.info.losses.lost_records) = (Some(1_000 * MS), 9);
+        capture.info.machine = Some(Machine { cores: 1, ..Machine::default() });
+        let first = capture.threads[0].clone();
+        capture.add_thread(Thread { tid: 41, cpu_ns: Some(600 * MS), ..first });
+        assert_eq!(after((capture.clone(), readings), None), (Some(676), Some(600), None));
+        capture.info.machine = Some(Machine { cores: 2, ..Machine::default() });
+        let (_, readings) = drawn(&[], &[(100, 100), (400, 400)]);
+        assert_eq!(after((capture, readings), None).1, None, "two CPUs have that much");
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::clock;
 /// Readings that are closer together have one time.
 const SAME_TIME_NS: u64 = 1_000_000;
 
+/// How often threads are read again, each time that all are read.
+const MOST_REPEATS: u32 = 4;
+
 /// A quantity of a process or a thread. Its [`name`](Self::name) carries the unit.
 ///
 /// Quantities of which the documentation says *total* count from the beginning of the process, not of the recording,
@@ -110,6 +113,8 @@ pub struct ResourceSampler {
     processes: HashMap<u32, Used>,
     denied: BTreeSet<&'static str>,
     files: Files,
+    /// How often a thread may still be read again in this pass.
+    repeats_left: u32,
     tick_ns: i64,
     page_bytes: i64,
 }
@@ -138,6 +143,7 @@ impl ResourceSampler {
             processes: HashMap::new(),
             denied: BTreeSet::new(),
             files: Files::default(),
+            repeats_left: 0,
             tick_ns: (1_000_000_000 / ticks_per_second()) as i64,
             page_bytes: page_bytes() as i64,
         }
@@ -161,6 +167,7 @@ impl ResourceSampler {
 
     /// Reads everything once and appends the changes to `readings`.
     pub fn sample(&mut self, readings: &mut Vec<Reading>) {
+        self.repeats_left = MOST_REPEATS;
         let found_new = self.tree.refresh();
         let stats: Vec<Stat> = self.tree.members().map(|member| member.stat.clone()).collect();
         self.processes.retain(|pid, _| stats.iter().any(|stat| stat.pid == *pid));
@@ -237,21 +244,21 @@ impl ResourceSampler {
         Status::parse(self.files.of_thread(pid, tid, "status").ok()?)
     }
 
-    /// Notes the time, too. If the recorder lost the CPU meanwhile, it reads again: CPU time is compared with that by switches.
+    /// Notes the time, too. If the recorder lost the CPU meanwhile, it reads again: CPU time is compared with that by switches. But not for
+    /// many threads, because records are lost where a busy machine keeps the recorder from reading them.
     fn timed_schedstat(&mut self, tid: u32, now: &mut Now<'_>) -> Option<SchedStat> {
-        const MOST_READINGS: u32 = 5;
         let mut read = None;
-        for _ in 0..MOST_READINGS {
+        loop {
             let start_ns = clock::now_ns();
             if start_ns - now.time_ns > SAME_TIME_NS {
                 now.time_ns = start_ns;
             }
-            read = self.schedstat(now.pid, tid);
-            if clock::now_ns() - start_ns < SAME_TIME_NS {
-                break;
+            read = self.schedstat(now.pid, tid).or(read);
+            if clock::now_ns() - start_ns < SAME_TIME_NS || self.repeats_left == 0 {
+                return read;
             }
+            self.repeats_left -= 1;
         }
-        read
     }
 
     fn schedstat(&mut self, pid: u32, tid: u32) -> Option<SchedStat> {
