@@ -47,8 +47,8 @@ pub(super) fn takes_lock(seen: &Seen<'_, '_>) -> Vec<bool> {
 pub(super) const IN_CPYTHON: &str = "CPython's functions for it take";
 
 /// A finding about these stacks, if they take a share of the steps all the time. The function that most of them are
-/// attributed to is named, if there is one.
-pub(super) fn found(seen: &Seen<'_, '_>, at: &[bool], least: f64, does: &str) -> Option<Found> {
+/// attributed to is named, if there is one. `subject` is what costs.
+pub(super) fn found(seen: &Seen<'_, '_>, at: &[bool], least: f64, does: &str, subject: &str) -> Option<Found> {
     let at_stack = |stack: StackId| at[stack.index()];
     let share = seen.share(seen.sum(at_stack));
     if seen.is_loading() || share < least || !seen.is_steady(at_stack) {
@@ -60,6 +60,6 @@ pub(super) fn found(seen: &Seen<'_, '_>, at: &[bool], least: f64, does: &str) ->
     let without = parts(at.iter().copied());
     let gain = seen.gain(&without);
     let found = Found::of_program(format!("{who} {does}"), Some(gain)).about(function).sure(Confidence::Fair);
-    let text = format!("{IN_CPYTHON} {} of the CPU time{}.", percent(share), seen.of_steps());
+    let text = format!("{subject} {} of the CPU time{}.", percent(share), seen.of_steps());
     Some(Found { without, ..found.because(text, "show --view hotspots --sort inclusive") })
 }

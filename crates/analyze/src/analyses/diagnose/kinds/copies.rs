@@ -96,20 +96,16 @@ const IS_COPY: f64 = 0.85;
 /// in it.
 fn copied_objects(seen: &Seen<'_, '_>, copies: &[bool]) -> Vec<Option<FunctionId>> {
     let (capture, functions) = (seen.capture(), seen.functions());
-    let constructors = functions.all().map(|(id, function)| (id, is_constructor(&own_name(&function.name))));
-    let owned = constructors.filter(|(id, is_one)| *is_one && functions.is_owner(*id));
-    let copy = owned.map(|(id, _)| id).filter(|constructor| {
+    let large = seen.inclusive().into_iter().filter(|(_, all)| seen.share(*all) >= LEAST);
+    let constructors = large.filter(|(id, _)| is_constructor(&own_name(seen.name(*id))));
+    let copy = constructors.filter(|(constructor, all)| {
         let under = seen.under(*constructor);
-        let all = seen.sum(|stack| under[stack.index()]);
-        if seen.share(all) < LEAST {
-            return false;
-        }
         let of_copy = seen.sum(|stack| under[stack.index()] && is_of_copy(seen.work[stack.index()]));
         let of_elements = seen.sum(|stack| under[stack.index()] && copies[stack.index()]);
         let is_copy = of_copy.weight as f64 >= IS_COPY * all.weight as f64;
         is_copy && of_elements.weight as f64 >= COPIES_ELEMENTS * all.weight as f64
     });
-    let copy: Vec<FunctionId> = copy.collect();
+    let copy: Vec<FunctionId> = copy.map(|(id, _)| id).collect();
     let mut outermost: Vec<Option<FunctionId>> = Vec::with_capacity(capture.stacks.len());
     for (index, node) in capture.stacks.iter().enumerate() {
         let own = Some(functions.of_node(capture, StackId::from_index(index))).filter(|id| copy.contains(id));

@@ -10,7 +10,7 @@ use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::{Seen, parts};
-use crate::query::functions::FunctionId;
+use crate::query::functions::{Function, FunctionId};
 use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
 
@@ -32,6 +32,8 @@ pub(super) struct LibraryCalls {
     applies: Option<fn(f64, f64) -> bool>,
     /// Beginnings of the functions' names.
     functions: &'static [&'static str],
+    /// Beginnings of the names of functions between two of these calls, which count, too, where these calls are at least a small part.
+    between: &'static [&'static str],
     /// Functions of CPython that do the same.
     of_python: &'static [&'static str],
     effects: &'static [&'static str],
@@ -68,6 +70,7 @@ pub(super) static SORT: LibraryCalls = LibraryCalls {
         "core::slice::<impl [T]>::sort",
         "alloc::slice::<impl [T]>::sort",
     ],
+    between: &[],
     of_python: &["list_sort", "list_sort_impl"],
     effects: &["text-compared-each-step"],
 };
@@ -91,6 +94,7 @@ pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
         "_Unwind_Resume",
         "_Unwind_RaiseException",
     ],
+    between: &[],
     of_python: &[
         "PyTraceBack_Here",
         "tb_dealloc",
@@ -120,22 +124,13 @@ pub(super) static CASTS: LibraryCalls = LibraryCalls {
     least_ns: 0.0,
     applies: None,
     functions: &["__dynamic_cast"],
+    between: &[],
     of_python: &[],
     effects: &["text-compared-each-step"],
 };
 
-/// The same, and functions that give the CPU to others until the next look at the clock.
-const WAITING_FUNCTIONS: &[&str] = &[
-    "__vdso_clock_gettime",
-    "__vdso_gettimeofday",
-    "__kernel_clock_gettime",
-    "clock_gettime",
-    "__clock_gettime",
-    "gettimeofday",
-    "std::chrono::_V2::steady_clock::now",
-    "std::chrono::_V2::system_clock::now",
-    "std::time::Instant::now",
-    "std::time::SystemTime::now",
+/// Functions that give the CPU to others until the next look at the clock.
+const YIELDING_FUNCTIONS: &[&str] = &[
     "sched_yield",
     "__sched_yield",
     "std::this_thread::yield",
@@ -176,6 +171,7 @@ pub(super) static CLOCKS: LibraryCalls = LibraryCalls {
     least_ns: 2_000.0,
     applies: Some(|share, part| !awaits_time(share, part)),
     functions: CLOCK_FUNCTIONS,
+    between: &[],
     of_python: &[],
     effects: &[],
 };
@@ -191,7 +187,8 @@ pub(super) static TIME_AWAITED: LibraryCalls = LibraryCalls {
     least: 30.0,
     least_ns: 2_000.0,
     applies: Some(awaits_time),
-    functions: WAITING_FUNCTIONS,
+    functions: CLOCK_FUNCTIONS,
+    between: YIELDING_FUNCTIONS,
     of_python: &[],
     effects: &["clock-read-often", "busy-wait"],
 };
@@ -225,6 +222,7 @@ pub(super) static PATTERNS: LibraryCalls = LibraryCalls {
         "regex::regex::bytes::Regex::new",
         "regex_automata::meta::regex::Builder::build",
     ],
+    between: &[],
     of_python: &["_sre_compile_impl", "_sre_compile"],
     effects: &["allocations-each-step", "text-compared-each-step", "dynamic-casts-each-step", "copies-each-step"],
 };
@@ -253,6 +251,7 @@ pub(super) static GENERATORS: LibraryCalls = LibraryCalls {
         "rand_core::SeedableRng::",
         "rand_core::seedable_rng::SeedableRng::",
     ],
+    between: &[],
     of_python: &["random_seed", "init_by_array", "_random_Random_seed"],
     effects: &[],
 };
@@ -307,6 +306,7 @@ pub(super) static PARSERS: LibraryCalls = LibraryCalls {
         "sdf::readString",
         "sdf::Root::Load",
     ],
+    between: &[],
     of_python: &["pyexpat_xmlparser_Parse"],
     effects: &["values-through-text", "allocations-each-step", "text-compared-each-step", "text-keys-each-step"],
 };
@@ -349,10 +349,7 @@ impl Kind for LibraryCalls {
             move |stack: StackId| callers[stack.index()] == Some(caller)
         };
         let lasting = of_kind.filter(|(caller, _)| seen.is_steady(is_at(*caller)));
-        let mut in_python = python::found(seen, &self.in_python(seen), self.least, &self.does(seen));
-        for evidence in in_python.iter_mut().flat_map(|found| &mut found.evidence) {
-            evidence.text = evidence.text.replace(python::IN_CPYTHON, self.subject);
-        }
+        let in_python = python::found(seen, &self.in_python(seen), self.least, &self.does(seen), self.subject);
         lasting
             .map(|(caller, amount)| {
                 let title = format!("`{}` {}", seen.name(caller), self.does(seen));
@@ -445,14 +442,19 @@ fn with_caller_of_wrapper(seen: &Seen<'_, '_>, found: Found, wrapper: FunctionId
     }
 }
 
+/// Whether it is a function of a library whose name begins like this.
+fn is_one_of(function: &Function, starts: &[&str]) -> bool {
+    let own = own_name(&function.name);
+    !function.owned && starts.iter().any(|start| own.starts_with(start))
+}
+
 impl LibraryCalls {
     /// Whether a function that gives its CPU to others waits for a time, and not for another thread.
     fn reads_clock(&self, seen: &Seen<'_, '_>, caller: FunctionId, amount: Amount) -> bool {
-        if self.functions != WAITING_FUNCTIONS {
+        if self.between.is_empty() {
             return true;
         }
-        let clock = |name: &str| CLOCK_FUNCTIONS.iter().any(|start| own_name(name).starts_with(start));
-        let reads = seen.paths_through(|function| !function.owned && clock(&function.name));
+        let reads = seen.paths_through(|function| is_one_of(function, self.functions));
         let under = seen.under(caller);
         let reading = seen.sum(|stack| under[stack.index()] && reads[stack.index()]);
         reading.weight as f64 >= LEAST_OF_CLOCK * amount.weight as f64
@@ -479,10 +481,7 @@ impl LibraryCalls {
     /// Of each node below such a function the owned function that calls it. An owned comparison within is part of the sort.
     fn callers(&self, seen: &Seen<'_, '_>) -> Vec<Option<FunctionId>> {
         let (capture, functions) = (seen.capture(), seen.functions());
-        let is_one = |function: &crate::Function| {
-            let own = own_name(&function.name);
-            !function.owned && self.functions.iter().any(|start| own.starts_with(start))
-        };
+        let is_one = |function: &Function| is_one_of(function, self.functions) || is_one_of(function, self.between);
         let flags: Vec<bool> = functions.all().map(|(_, function)| is_one(function)).collect();
         let mut callers: Vec<Option<FunctionId>> = Vec::with_capacity(capture.stacks.len());
         for (index, node) in capture.stacks.iter().enumerate() {

@@ -54,7 +54,8 @@ impl Kind for ListSearch {
         let loops = loops(seen);
         let is_known = |owner: FunctionId| loops.iter().any(|one| one.function == Some(owner));
         let owners = seen.by_owner(|work| is_search(work) || is_loop(work)).into_iter();
-        let in_python = python::found(seen, &python::below(seen, &OF_PYTHON), LEAST, "searches a list from its start");
+        let at = python::below(seen, &OF_PYTHON);
+        let in_python = python::found(seen, &at, LEAST, "searches a list from its start", python::IN_CPYTHON);
         owners
             .filter(|(owner, amount)| seen.share(*amount) >= LEAST && !is_known(*owner))
             .filter_map(|(owner, _)| {

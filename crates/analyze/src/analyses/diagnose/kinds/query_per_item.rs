@@ -110,7 +110,7 @@ fn in_python(seen: &Seen<'_, '_>) -> Option<Found> {
     let (all, once) = (python::below(seen, &STATEMENTS), python::below(seen, &ONCE));
     let [of_all, of_once] = [&all, &once].map(|at| seen.sum(|stack| at[stack.index()]));
     (of_once.weight as f64 >= PART * of_all.weight as f64)
-        .then(|| python::found(seen, &once, LEAST, "asks the database once per item"))
+        .then(|| python::found(seen, &once, LEAST, "asks the database once per item", python::IN_CPYTHON))
         .flatten()
 }
 

@@ -78,7 +78,8 @@ fn in_python(seen: &Seen<'_, '_>) -> Option<Found> {
     let [written, read] = [&writes, &reads].map(|at| seen.sum(|stack| at[stack.index()]).weight);
     let both: Vec<bool> = writes.iter().zip(&reads).map(|(writes, reads)| *writes || *reads).collect();
     let comes_back = written.min(read) * 10 >= written.max(read);
-    python::found(seen, &both, LEAST, "converts values to text and back all the time").filter(|_| comes_back)
+    python::found(seen, &both, LEAST, "converts values to text and back all the time", python::IN_CPYTHON)
+        .filter(|_| comes_back)
 }
 
 /// Streams are created, filled and released: their memory and strings go with them.
