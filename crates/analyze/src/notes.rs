@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use stepscope_model::command_line::program_name;
 use stepscope_model::{Note, NoteValue, note};
 
 use crate::query::functions::namespace_of;
@@ -55,13 +56,10 @@ pub(crate) fn ownership_option(selection: &Selection<'_>) -> String {
         }
     }
     let most = costs.into_iter().max_by_key(|(_, cost)| *cost).filter(|(_, cost)| 2 * cost >= all && all > 0);
-    let file_name = |path: &String| path.rsplit('/').next().map(str::to_owned).filter(|name| !name.is_empty());
-    let command = &selection.capture().info.command;
-    let program = command.first().and_then(file_name);
+    let program = program_name(&selection.capture().info.command).filter(|name| !name.is_empty());
     // The program of an interpreter is its script.
-    let is_python = program.as_ref().is_some_and(|name| name.starts_with("python"));
-    let script = command.iter().filter(|_| is_python).find(|word| word.ends_with(".py")).and_then(file_name);
-    match (most.map(|(pattern, _)| pattern).or(script.map(|file| format!("{file}:*"))), program) {
+    let script = program.filter(|name| name.ends_with(".py")).map(|file| format!("{file}:*"));
+    match (most.map(|(pattern, _)| pattern).or(script), program) {
         (Some(pattern), _) => format!("--owned '{pattern}'"),
         (None, Some(program)) => format!("--owned-module {program}"),
         (None, None) => "--owned 'sim::*'".to_owned(),

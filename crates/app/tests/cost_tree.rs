@@ -23,6 +23,8 @@ sim;_start;main;gz::Server::Run;gz::Runner::Step;gz::Visit;gz::Child;gz::Visit;g
 sim;_start;main;gz::Server::Run;gz::Runner::Step;gz::Visit;gz::Child;gz::Visit 25
 sim;_start;main;gz::Server::Run;gz::Load;stbi_load;stbi__jpeg;malloc 40
 sim;_start;main;gz::Server::Run;gz::Load;stbi_load 40
+sim;_start;main;gz::Server::Run;gz::Sort<gz::Pose>::Run 22
+sim;_start;main;gz::Server::Run;gz::Sort<gz::Name>::Run 0
 sim;_start;main;gz::Server::Run;gz::Tiny 2
 sim;_start;main;idle 5
 worker;clone;start_thread;gz::Render;gz::Scene::Draw 90

@@ -24,6 +24,7 @@ pub mod capture;
 pub mod clock;
 pub mod code_loop;
 pub mod column;
+pub mod command_line;
 pub mod compiler_work;
 mod data_access;
 pub mod disk;

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use stepscope_model::{Build, Capture};
+use stepscope_model::{Build, Capture, command_line};
 
 use crate::producers;
 
@@ -25,12 +25,6 @@ const MAX_ANCESTORS: usize = 8;
 
 /// Size limit of a build system's file.
 const MAX_BYTES: u64 = 16 << 20;
-
-/// Programs that run other code. Their own build does not matter.
-const INTERPRETERS: [&str; 20] = [
-    "sh", "bash", "dash", "zsh", "fish", "ksh", "busybox", "env", "python", "pypy", "ruby", "perl", "node", "lua",
-    "java", "php", "tclsh", "R", "octave", "julia",
-];
 
 /// How the main program of a capture was built. `None` if unknown.
 pub fn of(capture: &Capture) -> Option<Build> {
@@ -42,7 +36,10 @@ pub fn of(capture: &Capture) -> Option<Build> {
 
 /// The first program, or the one with the most CPU time if the first only runs others.
 fn main_program(capture: &Capture) -> Option<PathBuf> {
-    let is_program = |executable: &Path| executable.is_absolute() && !is_interpreter(executable);
+    let name = |executable: &Path| executable.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    // Their own build does not matter.
+    let runs_others = |executable: &Path| name(executable).is_some_and(|name| command_line::runs_others(&name));
+    let is_program = |executable: &Path| executable.is_absolute() && !runs_others(executable);
     let mut cpu_ns = vec![0; capture.processes.len()];
     for thread in &capture.threads {
         if let (Some(process), Some(ns)) = (thread.process, thread.cpu_ns) {
@@ -130,13 +127,6 @@ fn optimisation(note: &str) -> Option<&str> {
 fn is_optimisation(word: &str) -> bool {
     let level = word.strip_prefix("-O");
     level.is_some_and(|level| level.len() <= 4 && level.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-}
-
-/// Whether a program runs other code, by its name without a version, `python3.11`.
-fn is_interpreter(executable: &Path) -> bool {
-    let name = executable.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    INTERPRETERS.contains(&name)
 }
 
 fn text(path: &Path) -> Option<String> {

@@ -72,6 +72,14 @@ class Outline {
     this.children = Array.from({ length: nodes.rows }, () => []);
     const parents = integers(nodes, "parent");
     for (let node = 1; node < nodes.rows; node++) if (total[node] > 0) this.children[parents[node]].push(node);
+    // The only function with weight below a node of instances needs no row above its own.
+    for (let node = 1; node < nodes.rows; node++) {
+      const [only, second] = this.children[node];
+      if (this.kinds[node] !== "instances" || only === undefined || second !== undefined) continue;
+      this.names[only] = this.names[node];
+      const siblings = this.children[parents[node]];
+      siblings[siblings.indexOf(node)] = only;
+    }
     for (const siblings of this.children) siblings.sort((a, b) => total[b] - total[a] || this.order(a, b));
   }
 

@@ -10,6 +10,7 @@
 //!
 //! [`dimensions`] lists each dimension that was requested, whether it was recorded, and if not the reason and the fix.
 
+use stepscope_model::command_line::program_name;
 use stepscope_model::{
     Capture, Columns, Dimension, DimensionStatus, FrameKind, Losses, MergedMachine, Note, NoteValue, Origin, Process,
     ProcessId, Table, Value, note,
@@ -31,10 +32,7 @@ pub fn label(capture: &Capture) -> String {
     if let Origin::Imported { file, .. } = &capture.info.origin {
         return file.rsplit('/').next().unwrap_or(file).to_owned();
     }
-    match capture.info.command.first() {
-        Some(program) => program.rsplit('/').next().unwrap_or(program).to_owned(),
-        None => "capture".to_owned(),
-    }
+    program_name(&capture.info.command).unwrap_or("capture").to_owned()
 }
 
 /// What the table shows of a capture.

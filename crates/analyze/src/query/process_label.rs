@@ -17,6 +17,7 @@
 use std::collections::BTreeMap;
 
 use stepscope_model::Process;
+use stepscope_model::command_line::{file_name, script};
 
 use crate::query::pattern::Pattern;
 
@@ -87,10 +88,6 @@ pub fn process_name(process: &Process) -> &str {
     file_name(path)
 }
 
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
 /// The arguments of a command line, which a capture quotes as a shell would.
 fn arguments(command_line: &str) -> Vec<String> {
     let words = shlex::split(command_line);
@@ -141,7 +138,7 @@ fn refine_by_differences(group: Vec<usize>, labels: &mut [String], arguments: &[
 
 /// The name that a process was given by its arguments, or that of the script that it interprets.
 fn own_name(arguments: &[String]) -> Option<String> {
-    node_name(arguments).or_else(|| given_name(arguments)).or_else(|| script(arguments))
+    node_name(arguments).or_else(|| given_name(arguments)).or_else(|| script(arguments).map(str::to_owned))
 }
 
 /// The last remapped node name, with its namespace.
@@ -169,34 +166,6 @@ fn given_name(arguments: &[String]) -> Option<String> {
         }
         if argument == "-n" || argument == "--name" {
             return rest.next().filter(|name| !name.starts_with('-')).cloned();
-        }
-    }
-    None
-}
-
-/// The script, module, class or archive that an interpreter runs.
-fn script(arguments: &[String]) -> Option<String> {
-    let program = file_name(arguments.first()?);
-    let program = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    // Options whose value is the next argument, and options whose value is the script.
-    let (with_value, of_script): (&[&str], &[&str]) = match program {
-        "python" | "pypy" => (&["-W", "-X"], &["-m"]),
-        "java" => (&["-cp", "-classpath", "--class-path", "-p", "--module-path"], &["-jar", "-m", "--module"]),
-        "sh" | "bash" | "dash" | "zsh" => (&["-o", "-O"], &[]),
-        "ruby" | "perl" | "node" | "lua" => (&["-r", "-I", "--require"], &[]),
-        _ => return None,
-    };
-    let mut rest = arguments.iter().skip(1);
-    while let Some(argument) = rest.next() {
-        if of_script.contains(&argument.as_str()) {
-            return rest.next().map(|script| file_name(script).to_owned());
-        }
-        if with_value.contains(&argument.as_str()) {
-            rest.next();
-        } else if argument == "-c" || argument == "-e" {
-            return None;
-        } else if !argument.starts_with('-') {
-            return Some(file_name(argument).to_owned());
         }
     }
     None

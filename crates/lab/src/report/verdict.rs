@@ -81,10 +81,13 @@ struct Gain {
     confidence: &'static str,
 }
 
-/// The findings, then functions of the typical capture of each scenario, then weak findings without a gain.
+/// The findings, then functions of the typical capture of each scenario, then weak findings without a gain. As in the
+/// terminal, functions come first if no finding has a gain.
 fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'_, '_>]) -> Vec<Gain> {
     let mut gains: Vec<Gain> = (0..findings.rows.len()).map(|row| of_finding(selections, findings, row)).collect();
     gains.truncate(MOST_FINDINGS);
+    let found = gains.len();
+    let none_gains = gains.iter().all(|gain| gain.gain == Value::Missing && gain.share == Value::Missing);
     let named: HashSet<String> = gains.iter().filter_map(|gain| gain.function.clone()).collect();
     for one in repeated {
         let label = summary::label(one.typical.capture());
@@ -100,7 +103,10 @@ fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'
         }
         gains.extend(functions);
     }
-    gains.sort_by_key(|gain| gain.confidence == "weak" && gain.gain == Value::Missing);
+    match none_gains {
+        true => gains.rotate_left(found),
+        false => gains.sort_by_key(|gain| gain.confidence == "weak" && gain.gain == Value::Missing),
+    }
     gains
 }
 
@@ -389,6 +395,16 @@ mod tests {
         assert_eq!(gains.get(0, "function"), Some(&"gz::Physics::Update".into()));
         assert_eq!(gains.get(0, "gain"), Some(&5e5.into()));
         assert_eq!(gains.get(1, "function"), Some(&Value::Missing), "`main` is a thread");
+    }
+
+    #[test]
+    fn functions_come_before_findings_if_none_has_a_gain() {
+        let columns = Columns::<&str>::new().prose("finding", "What happens.", |row| (*row).into());
+        let findings = columns.table("findings", "", ["Thread `main` does all the work"]);
+        let tables = tables(&slow(), &findings);
+        let gains = tables.iter().find(|table| table.name == "verdict_gains").expect("there are findings");
+        assert_eq!(gains.get(0, "function"), Some(&"gz::Physics::Update".into()));
+        assert_eq!(gains.get(1, "what"), Some(&"Thread `main` does all the work".into()));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod containers;
 use std::collections::{BTreeMap, HashMap};
 
 use glob::Pattern;
+use stepscope_model::command_line::{file_name, script};
 
 use super::files::Files;
 use super::{Stat, strings};
@@ -276,26 +277,8 @@ impl ProcessSet {
             return true;
         }
         let arguments = strings(self.files.of_process(pid, "cmdline").unwrap_or_default());
-        program_names(&arguments).into_iter().any(matches)
+        arguments.first().is_some_and(|program| matches(file_name(program))) || script(&arguments).is_some_and(matches)
     }
-}
-
-/// The file names of a program, and of the script that it interprets.
-fn program_names(arguments: &[String]) -> Vec<&str> {
-    const INTERPRETERS: [&str; 8] = ["python", "ruby", "perl", "node", "bash", "sh", "dash", "java"];
-    let Some(program) = arguments.first() else { return Vec::new() };
-    let program = file_name(program);
-    let mut names = vec![program];
-    if INTERPRETERS.iter().any(|interpreter| program.starts_with(interpreter))
-        && let Some(script) = arguments[1..].iter().find(|argument| !argument.starts_with('-'))
-    {
-        names.push(file_name(script));
-    }
-    names
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 /// Ticks since boot.

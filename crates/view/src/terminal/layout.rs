@@ -6,7 +6,7 @@
 //! 3. Names share what is left. Those that do not fit are [shortened](crate::shorten::shorten_column).
 
 use stepscope_model::quantity::{MISSING, Quantity, unit_beside_name};
-use stepscope_model::{Column, Importance, Kind, Row, Table, Value};
+use stepscope_model::{Importance, Kind, Row, Table, Value};
 use unicode_width::UnicodeWidthStr;
 
 use super::wrapped;
@@ -34,7 +34,7 @@ pub(super) enum Form {
 /// How a table is shown.
 pub(super) struct Layout {
     pub columns: Vec<TextColumn>,
-    /// How many of the table's columns are not shown.
+    /// How many columns the line has no room for. The details of cards are left out by design, and do not count.
     pub hidden: usize,
     pub form: Form,
 }
@@ -42,9 +42,7 @@ pub(super) struct Layout {
 impl Layout {
     pub fn of(table: &Table, reading: &Reading<'_>, width: Option<usize>) -> Self {
         if reading.has_below() {
-            let is_detail = |column: &&Column| column.importance == Importance::Detail && !table.rows.is_empty();
-            let hidden = table.columns.iter().filter(is_detail).count();
-            return Self { columns: Vec::new(), hidden, form: Form::Cards };
+            return Self { columns: Vec::new(), hidden: 0, form: Form::Cards };
         }
         let all: Vec<TextColumn> =
             reading.fields.iter().flat_map(|&field| TextColumn::of_field(table, reading, field)).collect();

@@ -186,9 +186,18 @@ impl Owners {
         let shares: Vec<f64> = self.nodes.iter().map(share).collect();
         for index in 0..self.nodes.len() {
             let mut children = std::mem::take(&mut self.nodes[index].children);
+            children.iter_mut().for_each(|child| *child = self.lone_instance(*child).unwrap_or(*child));
             let key = |&node: &usize| &self.nodes[node].place;
             children.sort_by(|a, b| shares[*b].total_cmp(&shares[*a]).then_with(|| key(a).cmp(key(b))));
             self.nodes[index].children = children;
+        }
+    }
+
+    /// The only function with weight below a node of instances: it needs no row above its own.
+    fn lone_instance(&self, node: usize) -> Option<usize> {
+        match (&self.nodes[node].place, &self.nodes[node].children[..]) {
+            (Place::Instances(_), [only]) => Some(*only),
+            _ => None,
         }
     }
 
@@ -239,7 +248,8 @@ impl Owners {
 
     /// Whether only its full name tells it from its siblings.
     fn is_instance(&self, node: usize) -> bool {
-        matches!(self.nodes[self.nodes[node].parent].place, Place::Instances(_))
+        let parent = self.nodes[node].parent;
+        matches!(self.nodes[parent].place, Place::Instances(_)) && self.lone_instance(parent).is_none()
     }
 }
 

@@ -118,6 +118,21 @@ fn instances_of_a_template_and_groups_of_the_user_are_one_row_each() {
     );
 }
 
+/// Two functions that a reader takes for one, of which one has no cost, are one row with the short name.
+#[test]
+fn an_instance_that_alone_has_cost_is_a_plain_row() {
+    let mut drawing = Drawing::new();
+    drawing = drawing.folded(
+        Event::weighed("cycles", "cycles"),
+        "main;gz::Step;gz::Each<int>;gz::Look 60\nmain;gz::Step;gz::Each<char> 0\nmain;gz::Step 40",
+    );
+    let owned = Ownership { namespaces: vec!["gz::".to_owned()], ..Ownership::default() };
+    assert_eq!(
+        cells(&tree_with(&[&drawing.capture], &owned.compile().unwrap()), &["tree", "share", "kind"]),
+        ["all | 100 | group", "  gz::Step | 100 | function", "    gz::Each > gz::Look | 60 | function"]
+    );
+}
+
 #[test]
 fn every_scenario_has_its_columns_and_a_row_that_one_of_them_needs_is_shown() {
     let of = |scenario: &str, stacks: &str| {

@@ -111,14 +111,3 @@ fn a_cgroup_has_the_processes_that_the_kernel_lists_in_it() {
     assert_eq!(set.pids().contains(&std::process::id()), listed.contains(&std::process::id()));
     assert!(Cgroup::open("/../../etc").is_none());
 }
-
-#[test]
-fn scripts_have_the_name_of_their_file() {
-    let names = |arguments: &[&str]| {
-        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        program_names(&arguments).into_iter().map(str::to_owned).collect::<Vec<_>>()
-    };
-    assert_eq!(names(&["/opt/ros/lib/tf/static_tf", "a/b"]), ["static_tf"]);
-    assert_eq!(names(&["/usr/bin/python3", "-u", "/opt/ros/bin/talker.py", "x"]), ["python3", "talker.py"]);
-    assert_eq!(names(&[]), Vec::<String>::new());
-}
