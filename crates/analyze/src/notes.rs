@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_model::command_line::program_name;
-use stepscope_model::{Note, NoteValue, note};
+use stepscope_model::command_line::{program_name, runs_others};
+use stepscope_model::{Capture, Note, NoteValue, note};
 
 use crate::query::functions::namespace_of;
+use crate::query::process_label::process_name;
 use crate::query::qualified_name::{own_name, python_function};
 use crate::query::select::Selection;
 use crate::query::weights::StackWeights;
@@ -56,14 +57,27 @@ pub(crate) fn ownership_option(selection: &Selection<'_>) -> String {
         }
     }
     let most = costs.into_iter().max_by_key(|(_, cost)| *cost).filter(|(_, cost)| 2 * cost >= all && all > 0);
-    let program = program_name(&selection.capture().info.command).filter(|name| !name.is_empty());
+    let capture = selection.capture();
+    let launched = program_name(&capture.info.command).filter(|name| !name.is_empty());
     // The program of an interpreter is its script.
-    let script = program.filter(|name| name.ends_with(".py")).map(|file| format!("{file}:*"));
+    let script = launched.filter(|name| name.ends_with(".py")).map(|file| format!("{file}:*"));
+    let program = busiest_program(capture).or(launched);
     match (most.map(|(pattern, _)| pattern).or(script), program) {
         (Some(pattern), _) => format!("--owned '{pattern}'"),
         (None, Some(program)) => format!("--owned-module {program}"),
         (None, None) => "--owned 'sim::*'".to_owned(),
     }
+}
+
+/// The file name of the executable whose processes have most CPU time. Interpreters are not the user's code.
+fn busiest_program(capture: &Capture) -> Option<&str> {
+    let mut cpu_ns = BTreeMap::<&str, u64>::new();
+    for thread in &capture.threads {
+        let process = thread.process.map(|id| &capture.processes[id.index()]);
+        let name = process.map(process_name).filter(|name| !name.is_empty() && !runs_others(name));
+        name.into_iter().for_each(|name| *cpu_ns.entry(name).or_default() += thread.cpu_ns.unwrap_or(0));
+    }
+    cpu_ns.into_iter().filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns).map(|(name, _)| name)
 }
 
 /// A pattern for the code that a function belongs to: its namespace, or the file of a Python function.
@@ -84,6 +98,7 @@ mod tests {
     use super::*;
     use crate::drawn;
     use crate::query::functions::Functions;
+    use stepscope_model::{Process, Thread};
 
     #[test]
     fn a_pattern_that_owns_nothing_in_any_capture_is_noted() {
@@ -113,6 +128,15 @@ mod tests {
         assert_eq!(option("main;run;solve 2\nmain;Body::Move 1"), "--owned-module sim");
         let python = "main;py::step:/srv/arm.py;py::dumps:/usr/lib/python3.11/json/__init__.py 2\nmain;Body::Move 1";
         assert_eq!(option(python), "--owned 'arm.py:*'");
+        let mut graph = drawn::folded("main;run;solve 2");
+        graph.info.command = vec!["run.sh".to_owned()];
+        for (pid, executable, cpu_ns) in [(1, "/bin/python3.11", 9), (2, "/ws/planner", 5), (3, "/bin/sleep", 1)] {
+            let process = graph.add_process(Process { pid, executable: executable.to_owned(), ..Process::default() });
+            let (process, cpu_ns) = (Some(process), Some(cpu_ns));
+            graph.add_thread(Thread { tid: pid, process, cpu_ns, ..Thread::default() });
+        }
+        let functions = Functions::of(&graph, &drawn::owned_by(&[]));
+        assert_eq!(ownership_option(&Selection::all(&graph, &functions)), "--owned-module planner");
         let none = option_of("main;run;solve 2\nmain;Body::Move 1", &["python3", "-u", "/srv/sim.py"]);
         assert_eq!(none, "--owned 'sim.py:*'");
     }
