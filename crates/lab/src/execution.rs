@@ -12,6 +12,7 @@
 //! The program, its drivers and all their children are always terminated: normally by [`stop`](Execution::stop), in a panic by
 //! dropping their handles, and by their keeper processes if this process is killed.
 
+mod attached;
 mod captures;
 
 use std::fs;
@@ -23,7 +24,7 @@ use stepscope_model::Phase;
 use stepscope_model::quantity::plural;
 use stepscope_record::launch::{Exit, Grace, Launch, LaunchError, Launched, Output, StopReport, allowed_cpus};
 use stepscope_record::proc::ProcessTree;
-use stepscope_record::{Label, PythonFunctions, RecordError, StepPoint};
+use stepscope_record::{Label, Progress, PythonFunctions, RecordError, StepPoint};
 
 use crate::calm::DuringSum;
 use crate::conditions::During;
@@ -115,13 +116,22 @@ struct Execution<'a, 'b> {
 
 /// A running trial. Fields are dropped in this order.
 struct Live {
-    recording: Box<dyn Recording>,
+    /// Absent until the steady phase, where running processes are recorded.
+    recording: Option<Box<dyn Recording>>,
     tree: ProcessTree,
     drivers: Vec<driver::Running>,
-    launched: Launched,
+    /// Absent if nothing was launched.
+    launched: Option<Launched>,
     output: OutputFile,
     since: Instant,
     watch: Option<Watch>,
+}
+
+impl Live {
+    /// Totals of the recording so far.
+    fn progress(&self) -> Progress {
+        self.recording.as_ref().map(|recording| recording.progress()).unwrap_or_default()
+    }
 }
 
 /// Why a trial was aborted.
@@ -165,25 +175,18 @@ impl Execution<'_, '_> {
             Some(cores) => launch.cpus(first_cpus(cores as usize)?),
             None => launch,
         };
-        let step = self.find_step(&launch)?;
+        if let Some(attach) = &scenario.attach {
+            return self.launch_beside(launch, attach.into(), watch, OutputFile::new(output));
+        }
+        let step = self.find_step(
+            || launch.program().map_err(|error| error.to_string()),
+            |program| libraries::of_program(program, &scenario.env),
+        )?;
         self.trial.point.write_files()?;
         fs::create_dir_all(self.folder)
             .map_err(|error| format!("cannot create the folder {}: {error}", self.folder.display()))?;
         let first = self.first_phase();
-        let order = Order {
-            dimensions: scenario.record.dimensions.iter().copied().collect(),
-            frequency_hz: scenario.record.frequency_hz,
-            step,
-            step_later: self.step_search.is_some(),
-            step_scope: match &scenario.step {
-                Some(StepSource::Scope(name)) => Some(name.clone()),
-                _ => None,
-            },
-            speed_probe: scenario.record.speed_probe,
-            python: PythonFunctions::asked(scenario.record.python),
-            ros2: scenario.record.ros2,
-            label: self.label(first),
-        };
+        let order = self.order(step, first);
         let folder = first.map_or_else(|| self.folder.join(UNWANTED_FOLDER), |phase| self.folder_of(phase));
         // Before the launch, since the program may write at once.
         if let Some(phase) = first {
@@ -198,27 +201,48 @@ impl Execution<'_, '_> {
             None => recording.pause().map_err(|error| error.to_string())?,
         }
         let tree = launched.tree();
+        let (recording, launched) = (Some(recording), Some(launched));
         Ok(Live { recording, tree, drivers: Vec::new(), launched, output: OutputFile::new(output), since, watch })
+    }
+
+    /// How the first phase is recorded.
+    fn order(&self, step: Option<StepPoint>, first: Option<Phase>) -> Order {
+        let scenario = &self.trial.scenario;
+        Order {
+            dimensions: scenario.record.dimensions.iter().copied().collect(),
+            frequency_hz: scenario.record.frequency_hz,
+            step,
+            step_later: self.step_search.is_some(),
+            step_scope: match &scenario.step {
+                Some(StepSource::Scope(name)) => Some(name.clone()),
+                _ => None,
+            },
+            speed_probe: scenario.record.speed_probe,
+            python: PythonFunctions::asked(scenario.record.python),
+            ros2: scenario.record.ros2,
+            label: self.label(first),
+        }
     }
 
     /// The step function, if one was requested. A function that is not found is an error if `ready` depends on steps, else a
     /// note.
-    fn find_step(&mut self, launch: &Launch) -> Result<Option<StepPoint>, String> {
+    fn find_step(
+        &mut self,
+        program: impl FnOnce() -> Result<PathBuf, String>,
+        libraries: impl Fn(&Path) -> Vec<PathBuf>,
+    ) -> Result<Option<StepPoint>, String> {
         let scenario = &self.trial.scenario;
         let found = match &scenario.step {
             None => Err("the scenario has no `step`".to_owned()),
-            Some(StepSource::Function(function)) => match launch.program() {
-                Err(error) => Err(error.to_string()),
-                Ok(program) => {
-                    let libraries = || libraries::of_program(&program, &scenario.env);
-                    match function.find(&program, libraries) {
-                        Err(missing) if function.may_be_mapped_later(&missing) => {
-                            self.step_search = Some(StepSearch::new(function.clone(), missing));
-                            return Ok(None);
-                        }
-                        found => found.map_err(|error| error.to_string()),
+            Some(StepSource::Function(function)) => match program() {
+                Err(reason) => Err(reason),
+                Ok(program) => match function.find(&program, || libraries(&program)) {
+                    Err(missing) if function.may_be_mapped_later(&missing) => {
+                        self.step_search = Some(StepSearch::new(function.clone(), missing));
+                        return Ok(None);
                     }
-                }
+                    found => found.map_err(|error| error.to_string()),
+                },
             },
             // Marks are known only while the program runs.
             Some(StepSource::Scope(_) | StepSource::Marks) => return Ok(None),
@@ -270,18 +294,25 @@ impl Execution<'_, '_> {
             self.load(live, watch)?;
             self.extents.end(Phase::Loading);
         }
+        self.find_set(live)?;
         if !record.records(Phase::Steady) {
             return Ok(());
         }
         if self.started.contains(&Phase::Loading) {
-            live.recording.pause().map_err(|error| self.cut_by_recorder(Stage::Loading, &error))?;
+            let paused = live.recording.as_ref().map_or(Ok(()), |recording| recording.pause());
+            paused.map_err(|error| self.cut_by_recorder(Stage::Loading, &error))?;
         }
         self.start_drivers(live)?;
         if !self.started.contains(&Phase::Steady) {
             self.warm_up(live)?;
             let (folder, label) = (self.folder_of(Phase::Steady), self.label(Some(Phase::Steady)));
-            let started = live.recording.begin_next(&folder, label);
-            started.map_err(|error| self.cut_by_recorder(Stage::Steady, &error))?;
+            match &live.recording {
+                Some(recording) => {
+                    let started = recording.begin_next(&folder, label);
+                    started.map_err(|error| self.cut_by_recorder(Stage::Steady, &error))?;
+                }
+                None => self.attach(live, &folder)?,
+            }
             self.phase_starts(Phase::Steady);
         }
         let kept = self.keep_steady(live);
@@ -291,11 +322,14 @@ impl Execution<'_, '_> {
 
     fn load(&mut self, live: &mut Live, mut watch: Watch) -> Result<(), Abort> {
         let timeout = self.trial.scenario.record.loading_timeout;
-        let mut surroundings = TreeSurroundings::of(live.launched.tree());
+        let mut surroundings = live
+            .launched
+            .as_ref()
+            .map_or_else(TreeSurroundings::before_launch, |launched| TreeSurroundings::of(launched.tree()));
         let turn = self.stay(live, Stage::Loading, timeout, |live| {
             let output = live.output.read_new().unwrap_or_default();
             // A step has ended when the next one starts.
-            let steps = live.recording.progress().steps.map(|started| started.saturating_sub(1));
+            let steps = live.progress().steps.map(|started| started.saturating_sub(1));
             let seen = Observation { since_launch: live.since.elapsed(), output: &output, steps };
             watch.look(&seen, &mut surroundings)
         })?;
@@ -341,13 +375,27 @@ impl Execution<'_, '_> {
         let duration = self.trial.scenario.record.duration;
         let started = Instant::now();
         let wanted = self.trial.scenario.record.steps;
-        let steps = |live: &Live| live.recording.progress().steps.unwrap_or(0);
+        let steps = |live: &Live| live.progress().steps.unwrap_or(0);
         let first = steps(live);
         // A step has ended when the next one starts.
         let ended = |live: &Live| steps(live).saturating_sub(first + 1);
-        let enough = |live: &mut Live| wanted.filter(|wanted| ended(live) >= *wanted).map(|_| ());
+        let attaches = self.trial.scenario.attach.is_some();
+        let enough = |live: &mut Live| {
+            let has_steps = wanted.is_some_and(|wanted| ended(live) >= wanted);
+            // What is not our child has no exit status: nothing is left of the set.
+            let is_over = attaches && live.progress().over;
+            (has_steps || is_over).then_some(has_steps)
+        };
         match self.stay(live, Stage::Steady, duration, enough)? {
-            StageEnd::Done(()) => Ok(()),
+            StageEnd::Done(true) => Ok(()),
+            StageEnd::Done(false) => {
+                self.notes.push(format!(
+                    "No recorded process was left after {:.1} s of the {} s of the steady phase.",
+                    started.elapsed().as_secs_f64(),
+                    duration.as_secs_f64()
+                ));
+                Ok(())
+            }
             StageEnd::TimeUp => {
                 if let Some(wanted) = wanted {
                     self.notes.push(format!(
@@ -390,7 +438,7 @@ impl Execution<'_, '_> {
             if let Some(exit) = ended {
                 return Ok(StageEnd::Ended(exit));
             }
-            let progress = live.recording.progress();
+            let progress = live.progress();
             let elapsed = started.elapsed();
             if elapsed >= report_at {
                 report_at = elapsed + REPORT_EVERY;
@@ -406,14 +454,14 @@ impl Execution<'_, '_> {
             if elapsed >= limit {
                 return Ok(StageEnd::TimeUp);
             }
-            pause(&mut live.launched, LOOK_EVERY.min(limit - elapsed));
+            pause(live.launched.as_mut(), LOOK_EVERY.min(limit - elapsed));
         }
     }
 
     /// Searches the step function in the files that the program has mapped since.
     fn search_step(&mut self, live: &mut Live) {
         let Some(search) = &mut self.step_search else { return };
-        let Live { recording, tree, .. } = live;
+        let Live { recording: Some(recording), tree, .. } = live else { return };
         if let Some(step) = search.look(tree, |step| recording.observe_steps(step)) {
             self.context.listener.notify(&Event::StepsFound { step: &step });
         }
@@ -422,9 +470,12 @@ impl Execution<'_, '_> {
     /// How the program ended, if it has: with a failure, or with status 0 when all its children have ended too. (A launcher may
     /// start other processes and exit with status 0.)
     fn has_ended(&mut self, live: &mut Live) -> Result<Option<Exit>, Abort> {
-        let ended = live.launched.exit().and_then(|exit| Ok((exit, live.launched.all_ended()?)));
+        let Some(launched) = &mut live.launched else { return Ok(None) };
+        let ended = launched.exit().and_then(|exit| Ok((exit, launched.all_ended()?)));
+        // A service manager or a container engine may have started what is recorded: it outlives the command.
+        let outlives = self.trial.scenario.attach.is_some();
         match ended {
-            Ok((Some(exit), all)) if all || exit.status() != 0 => Ok(Some(exit)),
+            Ok((Some(exit), all)) if (all && !outlives) || exit.status() != 0 => Ok(Some(exit)),
             Ok(_) => Ok(None),
             Err(error) => Err(self.cut(live, Stage::Launch, error.to_string(), None)),
         }
@@ -454,11 +505,14 @@ impl Execution<'_, '_> {
         }
         self.context.listener.notify(&Event::Stopping);
         let Live { recording, mut drivers, mut launched, .. } = live;
-        if let Ok(Some(exit)) = launched.exit() {
+        if let (Some(recording), Some(launched)) = (&recording, &mut launched)
+            && self.trial.scenario.attach.is_none()
+            && let Ok(Some(exit)) = launched.exit()
+        {
             recording.note_exit(launched.pid(), &exit);
         }
         // The recording stops first: shutting down is not part of the phase.
-        let recorded = recording.stop();
+        let recorded = recording.map(|recording| recording.stop());
         let grace = grace(self.trial.scenario.stop);
         // Clients stop before their server, and the last one first, because it may need the others.
         let mut problems = Vec::new();
@@ -466,8 +520,10 @@ impl Execution<'_, '_> {
             let name = driver.command()[0].clone();
             problems.extend(self.ended(&format!("driver `{name}`"), driver.stop(&grace)));
         }
-        problems.extend(self.ended("program", launched.stop(&grace)));
-        problems.extend(recorded.err().map(|error| error.to_string()));
+        if let Some(launched) = &mut launched {
+            problems.extend(self.ended("program", launched.stop(&grace)));
+        }
+        problems.extend(recorded.and_then(Result::err).map(|error| error.to_string()));
         (!problems.is_empty()).then(|| self.failed(Stage::Stop, problems.join("; ")))
     }
 
@@ -533,10 +589,11 @@ fn grace(stop: StopSettings) -> Grace {
 }
 
 /// Waits this long, or until the program ends.
-fn pause(launched: &mut Launched, length: Duration) {
+fn pause(launched: Option<&mut Launched>, length: Duration) {
     // After its end, waiting for it would return at once.
-    match launched.exit() {
-        Ok(None) => drop(launched.wait_for(length)),
-        _ => std::thread::sleep(length),
+    let running = launched.and_then(|launched| matches!(launched.exit(), Ok(None)).then_some(launched));
+    match running {
+        Some(launched) => drop(launched.wait_for(length)),
+        None => std::thread::sleep(length),
     }
 }

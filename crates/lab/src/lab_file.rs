@@ -32,8 +32,8 @@ pub use limits::{Allowed, Inconclusive, Limit, Limited, Limits, Unit};
 pub use metric::{MetricSettings, MetricSource};
 pub use problem::{LabFileError, Problem};
 pub use settings::{
-    AbSettings, BASE, CompareSettings, Driver, FILE_NAME, LabFile, Ready, RecordSettings, Scenario, Source, StepSource,
-    StopSettings, Variant,
+    AbSettings, Attach, BASE, CompareSettings, Driver, FILE_NAME, LabFile, Ready, RecordSettings, Scenario, Source,
+    StepSource, StopSettings, Variant,
 };
 pub use sweep::{CORES, Point, SizeAxis, SweepSettings};
 pub use trial::{Pair, Pairs, Trial, TrialFilter, TrialFilterError};

@@ -118,6 +118,8 @@ pub mod recorder;
 pub mod report;
 pub mod revision;
 pub mod run;
+#[cfg(feature = "record")]
+mod selected;
 pub mod source;
 pub mod step;
 pub mod store;

@@ -14,13 +14,14 @@ use std::{fs, thread};
 
 use stepscope_record::clock_exchange::Client;
 use stepscope_record::launch::{Grace, Input, Launch, LaunchError, Launched, Output, StopReport};
-use stepscope_record::proc::{self, ProcError, ProcessSelection, ProcessSet, ProcessTree};
+use stepscope_record::proc::{ProcError, ProcessSelection, ProcessTree};
 use stepscope_record::session::{Options, Progress, Reason, Recording, Until};
 use stepscope_record::{Label, LogError, RecordError, StepPoint};
 
 use crate::execution::UNWANTED_FOLDER;
 use crate::lab_file::Ready;
 use crate::ready::{Observation, TreeSurroundings, Watch};
+use crate::selected;
 use crate::step::search::StepSearch;
 use crate::step::{StepError, StepFunction, libraries};
 use found_steps::FoundSteps;
@@ -300,10 +301,7 @@ impl Target {
     /// The file of the program.
     fn program(&self) -> Result<PathBuf, ProgramError> {
         Ok(match self {
-            Self::Processes(selection) => {
-                let set = ProcessSet::open(selection.clone()).map_err(RecordError::from)?;
-                proc::executable(set.pids()[0])?
-            }
+            Self::Processes(selection) => selected::program(selection)?,
             Self::Command(command) => Launch::new(command).program()?,
         })
     }
@@ -312,29 +310,17 @@ impl Target {
     fn tree(&self, launched: Option<&Launched>) -> ProcessTree {
         match (self, launched) {
             (_, Some(launched)) => launched.tree(),
-            (Self::Processes(selection), None) => {
-                let pids = pids(selection);
-                let mut tree = ProcessTree::of(pids.first().copied().unwrap_or_default());
-                pids.into_iter().for_each(|pid| tree.add(pid));
-                tree
-            }
+            (Self::Processes(selection), None) => selected::tree(selection),
             (Self::Command(_), None) => unreachable!("a command was launched"),
         }
     }
 
     fn libraries(&self, program: &Path) -> Vec<PathBuf> {
         match self {
-            Self::Processes(selection) => {
-                pids(selection).first().map_or_else(Vec::new, |&pid| libraries::of_process(pid))
-            }
+            Self::Processes(selection) => selected::libraries(selection),
             Self::Command(_) => libraries::of_program(program, &BTreeMap::new()),
         }
     }
-}
-
-/// The processes that match now.
-fn pids(selection: &ProcessSelection) -> Vec<u32> {
-    ProcessSet::open(selection.clone()).map(|set| set.pids()).unwrap_or_default()
 }
 
 /// Searches the step function in the files that the program has mapped since, and observes it when it is found.

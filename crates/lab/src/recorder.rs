@@ -8,6 +8,7 @@ use std::path::Path;
 
 use stepscope_model::{Capture, Dimension};
 use stepscope_record::launch::{Exit, Launch, Launched};
+use stepscope_record::proc::ProcessSelection;
 
 use stepscope_record::{Label, LogError, Options, Progress, PythonFunctions, RecordError, StepPoint};
 use stepscope_symbolize::Symbolizer;
@@ -47,6 +48,17 @@ pub trait Recorder {
         order: &Order,
         folder: &Path,
     ) -> Result<(Launched, Box<dyn Recording>), RecordError>;
+
+    /// Records running processes, and what they start, into `folder`.
+    ///
+    /// # Errors
+    /// If no process matches, or the kernel refuses.
+    fn attach(
+        &self,
+        selection: ProcessSelection,
+        order: &Order,
+        folder: &Path,
+    ) -> Result<Box<dyn Recording>, RecordError>;
 
     /// The capture of a recording that has stopped or moved on from `folder`.
     ///
@@ -95,14 +107,9 @@ pub struct PerfRecorder {
     pub options: Options,
 }
 
-impl Recorder for PerfRecorder {
-    fn launch(
-        &self,
-        launch: Launch,
-        order: &Order,
-        folder: &Path,
-    ) -> Result<(Launched, Box<dyn Recording>), RecordError> {
-        let options = Options {
+impl PerfRecorder {
+    fn options(&self, order: &Order) -> Options {
+        Options {
             dimensions: order.dimensions.clone(),
             frequency_hz: order.frequency_hz,
             step: order.step.clone(),
@@ -113,9 +120,28 @@ impl Recorder for PerfRecorder {
             ros2: order.ros2,
             label: order.label.clone(),
             ..self.options.clone()
-        };
-        let (launched, recording) = stepscope_record::Recording::launch(launch, &options, folder)?;
+        }
+    }
+}
+
+impl Recorder for PerfRecorder {
+    fn launch(
+        &self,
+        launch: Launch,
+        order: &Order,
+        folder: &Path,
+    ) -> Result<(Launched, Box<dyn Recording>), RecordError> {
+        let (launched, recording) = stepscope_record::Recording::launch(launch, &self.options(order), folder)?;
         Ok((launched, Box::new(recording)))
+    }
+
+    fn attach(
+        &self,
+        selection: ProcessSelection,
+        order: &Order,
+        folder: &Path,
+    ) -> Result<Box<dyn Recording>, RecordError> {
+        Ok(Box::new(stepscope_record::Recording::attach_set(selection, &self.options(order), folder)?))
     }
 
     fn finish(&self, folder: &Path) -> Result<Capture, LogError> {

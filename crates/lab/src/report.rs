@@ -238,6 +238,9 @@ fn trials(run: &RunInfo) -> Table {
             trial.axis.as_deref().into()
         })
         .with(text("command", "The launched command."), |trial| shell_words(&trial.command).into())
+        .with(text("attached", "Running processes that were recorded, as flags of `record`."), |trial| {
+            (!trial.attached.is_empty()).then(|| shell_words(&trial.attached)).into()
+        })
         .table("trials", "Trials", &run.trials);
     let notes = run
         .trials

@@ -517,3 +517,73 @@ fn a_panic_leaves_nothing_running() {
     assert!(result.is_err());
     assert_eq!(bed.left_behind(), Vec::<String>::new());
 }
+
+/// A process named `name` that runs until it is dropped.
+struct Node(std::process::Child);
+
+impl Node {
+    fn start(folder: &std::path::Path, name: &str) -> Self {
+        let program = folder.join(name);
+        if !program.exists() {
+            std::os::unix::fs::symlink("/bin/sleep", &program).unwrap();
+        }
+        Self(std::process::Command::new(program).arg("60").spawn().unwrap())
+    }
+
+    fn runs(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn running_processes_are_recorded_in_the_steady_phase_and_go_on() {
+    let bed = Bed::new();
+    let mut nodes = [Node::start(bed.folder.path(), "sim_node"), Node::start(bed.folder.path(), "map_node")];
+    let other = Node::start(bed.folder.path(), "viewer");
+    let executed =
+        run(&bed, &format!("[scenario.robot]\nattach = {{ name = \"*_node\", pid = [{}] }}\n", other.0.id()));
+    assert_eq!((executed.outcome, executed.captured), (Outcome::Recorded, vec![Phase::Steady]));
+    assert_eq!(bed.recorder.events(), ["attach steady", "stop"]);
+    let attached = bed.recorder.attached.lock().unwrap().clone();
+    assert!(nodes.iter().chain([&other]).all(|node| attached.contains(&node.0.id())), "{attached:?}");
+    assert!(nodes.iter_mut().all(Node::runs));
+}
+
+#[test]
+fn names_count_only_for_what_the_command_started_daemons_too() {
+    let bed = Bed::new();
+    let other = Node::start(bed.folder.path(), "their_node");
+    let node = bed.folder.path().join("our_node");
+    std::os::unix::fs::symlink("/bin/sleep", &node).unwrap();
+    // The launcher ends, and its node starts after that, in a session of its own.
+    let script = format!("echo launched; setsid sh -c 'sleep 0.5; exec {} 60' &", node.display());
+    let executed = run(
+        &bed,
+        &format!(
+            "[scenario.robot]\ncommand = [\"sh\", \"-c\", \"{script}\"]\nready = {{ log = \"launched\" }}\n\
+             attach = {{ name = \"*_node\" }}\n"
+        ),
+    );
+    assert_eq!(executed.outcome, Outcome::Recorded);
+    assert_eq!(bed.recorder.events(), ["attach steady", "stop"]);
+    let attached = bed.recorder.attached.lock().unwrap().clone();
+    assert_eq!(attached.len(), 1);
+    assert_ne!(attached[0], other.0.id());
+}
+
+#[test]
+fn a_set_that_does_not_run_fails_the_launch_before_the_drivers() {
+    let bed = Bed::new();
+    let executed =
+        run(&bed, "[scenario.robot]\nattach = { name = \"no_such_node_*\" }\ndrivers = [[\"sleep\", \"60\"]]\n");
+    let failure = failure(&executed);
+    assert_eq!(failure.stage, Stage::Launch);
+    assert!(failure.reason.contains("no running process matches --name no_such_node_*"), "{}", failure.reason);
+}

@@ -365,10 +365,20 @@ fn examples() -> Vec<&'static str> {
 
 #[test]
 fn the_lab_files_of_the_documentation_are_lab_files_and_the_complete_one_has_the_defaults() {
-    let [shortest, complete, comparing, names, categories] = examples()[..] else { panic!("{:?}", examples()) };
+    let [shortest, complete, comparing, names, categories, attaching] = examples()[..] else {
+        panic!("{:?}", examples())
+    };
     assert_eq!(labels(&parse(shortest), &[], &[]), ["shapes"]);
     assert_eq!(parse(&format!("{shortest}{names}")).naming.processes.len(), 2);
     assert_eq!(parse(&format!("{shortest}{categories}")).naming.categories.rules.len(), 3);
+    let attaching = parse(attaching);
+    assert_eq!(labels(&attaching, &[], &[]), ["robot/base", "robot/simulated", "launched/base"]);
+    let trials = attaching.trials(&TrialFilter::default()).unwrap();
+    let attach = trials[0].scenario.attach.clone().unwrap();
+    assert_eq!((attach.names.len(), attach.cgroups), (2, vec!["/system.slice/robot.service".to_owned()]));
+    let simulated = trials[1].scenario.attach.clone().unwrap();
+    assert_eq!((simulated.names.len(), simulated.containers), (0, vec!["simulated-robot".to_owned()]));
+    assert!(trials.iter().all(|trial| trial.scenario.record.phases == [Phase::Steady]));
     let complete = parse(complete);
     assert_eq!(complete.scenarios[0].record, RecordSettings::default());
     assert_eq!(complete.scenarios[0].stop, StopSettings::default());

@@ -36,6 +36,7 @@ impl ProcessArguments {
             pids: self.pids.clone(),
             trees: self.trees.clone(),
             names: self.names.clone(),
+            names_below: None,
             cgroups: self.cgroups.clone(),
             containers: self.containers.clone(),
         }

@@ -30,7 +30,11 @@ impl Execution<'_, '_> {
     fn simulate_caches(&self, phase: Phase, capture: &mut Capture) {
         let scenario = &self.trial.scenario;
         let is_last = scenario.record.phases.last() == Some(&phase);
-        if scenario.record.simulates_caches && is_last && self.trial.repetition.is_none_or(|number| number == 1) {
+        if scenario.record.simulates_caches && scenario.attach.is_some() {
+            let note = "Caches are not simulated: that launches the program again, and this scenario attaches to it.";
+            capture.info.notes.push(note.to_owned());
+        } else if scenario.record.simulates_caches && is_last && self.trial.repetition.is_none_or(|number| number == 1)
+        {
             let (command, environment) = (&scenario.command, &scenario.env);
             let program = SimulatedProgram { command, directory: Some(&scenario.cwd), environment };
             cache_simulation::complete(capture, &program, self.context.interrupt);

@@ -1,5 +1,6 @@
 //! From the text of a lab file to a [`LabFile`].
 
+mod attach;
 mod categories;
 mod metric;
 mod process_names;

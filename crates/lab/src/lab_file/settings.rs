@@ -62,8 +62,10 @@ pub struct Scenario {
     pub name: String,
     /// What it stresses, as a sentence.
     pub axis: Option<String>,
-    /// Program and arguments. Never empty.
+    /// Program and arguments. Empty only with `attach`.
     pub command: Vec<String>,
+    /// Running processes to record instead of the command's.
+    pub attach: Option<Attach>,
     /// Working directory.
     pub cwd: PathBuf,
     /// Variables added to the environment.
@@ -84,6 +86,21 @@ pub struct Scenario {
     pub limits: Limits,
     /// `[metric]`: values that the program reports itself.
     pub metrics: Vec<MetricSettings>,
+}
+
+/// `attach`: running processes, chosen as by the flags of `stepscope record`. A process belongs to the set if any of these matches it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attach {
+    /// `pid`: these processes.
+    pub pids: Vec<u32>,
+    /// `tree`: these processes, with all that descend from them.
+    pub trees: Vec<u32>,
+    /// `name`: globs over names of programs.
+    pub names: Vec<glob::Pattern>,
+    /// `cgroup`: control groups.
+    pub cgroups: Vec<String>,
+    /// `container`: containers by name or id.
+    pub containers: Vec<String>,
 }
 
 /// The event that ends the loading phase.
@@ -221,6 +238,8 @@ pub struct Variant {
     pub env: BTreeMap<String, String>,
     /// Replaces the scenario's command.
     pub command: Option<Vec<String>>,
+    /// Replaces the scenario's set of running processes.
+    pub attach: Option<Attach>,
     /// Replaces the scenario's directory.
     pub cwd: Option<PathBuf>,
     /// Replaces the first word of the scenario's command: another program with the same arguments.
@@ -281,8 +300,13 @@ impl Default for CompareSettings {
 impl Variant {
     /// Whether it changes nothing: it only names the unchanged scenarios.
     pub fn changes_nothing(&self) -> bool {
-        let Self { name: _, env, command, cwd, program, folders, step, source, scenarios: _ } = self;
-        let unsaid = command.is_none() && cwd.is_none() && program.is_none() && step.is_none() && source.is_none();
+        let Self { name: _, env, command, attach, cwd, program, folders, step, source, scenarios: _ } = self;
+        let unsaid = command.is_none()
+            && attach.is_none()
+            && cwd.is_none()
+            && program.is_none()
+            && step.is_none()
+            && source.is_none();
         unsaid && env.is_empty() && folders.is_empty()
     }
 }

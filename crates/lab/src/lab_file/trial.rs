@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use globset::{Glob, GlobMatcher};
-use stepscope_model::Dimension;
+use stepscope_model::{Dimension, Phase};
 
 use super::problem::did_you_mean;
 use super::settings::{BASE, LabFile, Scenario, Source, Variant};
@@ -282,6 +282,11 @@ impl Variant {
         scenario.env.extend(self.env.iter().map(|(name, value)| (name.clone(), value.clone())));
         if let Some(command) = &self.command {
             scenario.command.clone_from(command);
+        }
+        if let Some(attach) = &self.attach {
+            scenario.attach = Some(attach.clone());
+            // What already runs has no loading phase.
+            scenario.record.phases = vec![Phase::Steady];
         }
         if let (Some(program), Some(first)) = (&self.program, scenario.command.first_mut()) {
             first.clone_from(program);

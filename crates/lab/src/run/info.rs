@@ -110,6 +110,9 @@ pub struct TrialInfo {
     pub axis: Option<String>,
     /// Program and arguments.
     pub command: Vec<String>,
+    /// Running processes that it recorded, as flags of `stepscope record`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<String>,
     /// Working directory.
     pub cwd: String,
     /// Variables that the lab file set.

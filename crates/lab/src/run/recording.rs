@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use stepscope_model::output_file::write_durably;
+use stepscope_record::proc::ProcessSelection;
 use stepscope_record::{clock, machine};
 
 use super::folder::{LATEST, RUN_FILE, Run, RunError, io_error};
@@ -31,6 +32,11 @@ impl TrialInfo {
             node: None,
             axis: scenario.axis.clone(),
             command: scenario.command.clone(),
+            attached: scenario
+                .attach
+                .as_ref()
+                .map(|attach| ProcessSelection::from(attach).arguments())
+                .unwrap_or_default(),
             cwd: scenario.cwd.display().to_string(),
             env: scenario.env.clone(),
             drivers: scenario.drivers.iter().map(|driver| driver.command.clone()).collect(),

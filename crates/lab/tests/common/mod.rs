@@ -12,6 +12,7 @@ use stepscope_lab::lab_file::{LabFile, Trial, TrialFilter};
 use stepscope_lab::recorder::{Order, Recorder, Recording};
 use stepscope_model::{Capture, CaptureInfo, Conditions, Event, Machine, Phase, Sample, disk};
 use stepscope_record::launch::{Exit, Launch, Launched};
+use stepscope_record::proc::{ProcessSelection, ProcessSet};
 
 use stepscope_record::{Label, LogError, Progress, RecordError, StepPoint};
 
@@ -21,6 +22,8 @@ pub struct FakeRecorder {
     pub events: Arc<Mutex<Vec<String>>>,
     /// If set, a recording reports a failure after this many calls of `progress`.
     pub fails_after: Option<usize>,
+    /// The processes that were attached to last.
+    pub attached: Mutex<Vec<u32>>,
     /// Background load of each capture, in percent, in the order of the captures; 0 for further ones.
     pub others_percent: Mutex<VecDeque<u64>>,
 }
@@ -43,6 +46,19 @@ impl Recorder for FakeRecorder {
         let launched = launch.prepare()?.start()?;
         recording.begin("launch", folder, &order.label);
         Ok((launched, Box::new(recording)))
+    }
+
+    fn attach(
+        &self,
+        selection: ProcessSelection,
+        order: &Order,
+        folder: &Path,
+    ) -> Result<Box<dyn Recording>, RecordError> {
+        let recording =
+            FakeRecording { events: self.events.clone(), looks: AtomicUsize::new(0), fails_after: self.fails_after };
+        recording.begin("attach", folder, &order.label);
+        *self.attached.lock().unwrap() = ProcessSet::open(selection)?.pids();
+        Ok(Box::new(recording))
     }
 
     fn finish(&self, folder: &Path) -> Result<Capture, LogError> {

@@ -72,6 +72,11 @@ impl Launched {
         self.keeper.pid()
     }
 
+    /// The process that everything descends from which the program started, daemons too.
+    pub fn keeper_pid(&self) -> u32 {
+        self.keeper.keeper_pid()
+    }
+
     /// The program as it was named.
     pub fn command(&self) -> &str {
         &self.command

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::time::{Duration, Instant};
 
 use super::files::Files;
 use super::{Io, ProcessTree, SchedStat, Stat, Status, page_bytes, ticks_per_second};
@@ -117,6 +118,10 @@ pub struct ResourceSampler {
     repeats_left: u32,
     tick_ns: i64,
     page_bytes: i64,
+    /// Processes that this pass has still to read.
+    unread: Vec<Stat>,
+    /// Whether their state was read just now.
+    is_fresh: bool,
 }
 
 /// What is remembered of a process.
@@ -146,6 +151,8 @@ impl ResourceSampler {
             repeats_left: 0,
             tick_ns: (1_000_000_000 / ticks_per_second()) as i64,
             page_bytes: page_bytes() as i64,
+            unread: Vec::new(),
+            is_fresh: false,
         }
     }
 
@@ -167,16 +174,49 @@ impl ResourceSampler {
 
     /// Reads everything once and appends the changes to `readings`.
     pub fn sample(&mut self, readings: &mut Vec<Reading>) {
-        self.repeats_left = MOST_REPEATS;
-        let found_new = self.tree.refresh();
-        let stats: Vec<Stat> = self.tree.members().map(|member| member.stat.clone()).collect();
-        self.processes.retain(|pid, _| stats.iter().any(|stat| stat.pid == *pid));
-        for stat in stats.iter().filter(|stat| !stat.process_has_ended()) {
-            self.sample_process(stat, found_new, readings);
-        }
+        self.start_again();
+        while !self.sample_for(Duration::MAX, readings) {}
     }
 
-    fn sample_process(&mut self, stat: &Stat, look_for_threads: bool, readings: &mut Vec<Reading>) {
+    /// Lets the next call of [`sample_for`](Self::sample_for) read everything, also if a pass is unfinished.
+    pub fn start_again(&mut self) {
+        self.unread.clear();
+    }
+
+    /// Begins to read everything once, or goes on with it, for about this long. Returns whether all is read. With thousands of threads,
+    /// all of it takes so long that rings would fill meanwhile.
+    pub fn sample_for(&mut self, limit: Duration, readings: &mut Vec<Reading>) -> bool {
+        let began = Instant::now();
+        if self.unread.is_empty() {
+            self.begin_pass();
+        }
+        while let Some(stat) = self.unread.pop() {
+            // What was read before a pause would be a time of CPU that is too short by the pause.
+            match self.is_fresh.then_some(stat.clone()).or_else(|| self.tree.read_again(&stat)) {
+                Some(stat) => self.sample_process(&stat, readings),
+                None => drop(self.processes.remove(&stat.pid)),
+            }
+            if began.elapsed() >= limit {
+                break;
+            }
+        }
+        self.is_fresh = false;
+        self.unread.is_empty()
+    }
+
+    fn begin_pass(&mut self) {
+        self.repeats_left = MOST_REPEATS;
+        self.is_fresh = true;
+        self.tree.refresh();
+        self.unread = self.tree.members().map(|member| member.stat.clone()).collect();
+        let is_there = |pid: &u32| self.unread.binary_search_by_key(pid, |stat| stat.pid).is_ok();
+        self.processes.retain(|pid, _| is_there(pid));
+        self.unread.retain(|stat| !stat.process_has_ended());
+        // They are taken from the end.
+        self.unread.reverse();
+    }
+
+    fn sample_process(&mut self, stat: &Stat, readings: &mut Vec<Reading>) {
         let mut used = self.processes.remove(&stat.pid).unwrap_or_default();
         if used.start_ticks != stat.start_ticks {
             used = Used { start_ticks: stat.start_ticks, ..Used::default() };
@@ -200,7 +240,8 @@ impl ResourceSampler {
         if let Some(fds) = self.fds(stat.pid) {
             now.give(Quantity::Fds, fds);
         }
-        self.sample_threads(look_for_threads, &mut now);
+        let has_other_threads = stat.threads != now.used.threads.len() as u64;
+        self.sample_threads(has_other_threads, &mut now);
         self.processes.insert(stat.pid, used);
     }
 
@@ -377,6 +418,34 @@ mod tests {
         assert!(growth(Quantity::IoWriteCalls) >= 3_000_000);
         assert!(growth(Quantity::MinorFaults) >= 1);
         assert!(value(&own(&after), None, Quantity::PeakRss).unwrap() >= memory.len() as i64);
+    }
+
+    #[test]
+    fn a_pass_that_pauses_after_each_process_reads_them_all_once() {
+        let mut sleepers: Vec<_> =
+            (0..3).map(|_| std::process::Command::new("sleep").arg("60").spawn().unwrap()).collect();
+        let mut tree = ProcessTree::of(sleepers[0].id());
+        sleepers.iter().for_each(|sleeper| tree.add(sleeper.id()));
+        let mut sampler = ResourceSampler::new(tree);
+        let (mut readings, mut parts) = (Vec::new(), 1);
+        while !sampler.sample_for(Duration::ZERO, &mut readings) {
+            parts += 1;
+        }
+        assert_eq!(parts, 3);
+        let read = readings.iter().filter(|reading| reading.quantity == Quantity::Rss).map(|reading| reading.pid);
+        let mut pids: Vec<u32> = sleepers.iter().map(|sleeper| sleeper.id()).collect();
+        pids.sort_unstable();
+        assert_eq!(read.collect::<Vec<_>>(), pids);
+
+        // One that ends in a pause is not read.
+        assert!(!sampler.sample_for(Duration::ZERO, &mut readings));
+        sleepers.iter_mut().for_each(|sleeper| {
+            sleeper.kill().unwrap();
+            sleeper.wait().unwrap();
+        });
+        readings.clear();
+        while !sampler.sample_for(Duration::ZERO, &mut readings) {}
+        assert_eq!(readings, []);
     }
 
     #[test]

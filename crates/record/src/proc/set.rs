@@ -26,6 +26,8 @@ pub struct ProcessSelection {
     /// Globs over names of programs: the kernel's name of the process, the file name of its program, or that of the script that
     /// its interpreter runs.
     pub names: Vec<Pattern>,
+    /// Names count only for descendants of this process, without itself; everywhere if `None`.
+    pub names_below: Option<u32>,
     /// Control groups with those below them: a path as in `/proc/PID/cgroup`, or below `/sys/fs/cgroup`.
     pub cgroups: Vec<String>,
     /// Containers by name, id or the start of an id.
@@ -267,6 +269,16 @@ impl ProcessSet {
     }
 
     fn has_name(&mut self, pid: u32) -> bool {
+        let below = self.selection.names_below;
+        self.is_named(pid) && below.is_none_or(|ancestor| self.descends_from(pid, ancestor))
+    }
+
+    fn descends_from(&mut self, pid: u32, ancestor: u32) -> bool {
+        let mut parents = std::iter::successors(Some(pid), |&pid| self.candidate(pid).map(|process| process.parent));
+        parents.by_ref().skip(1).take_while(|&pid| pid != 0).any(|pid| pid == ancestor)
+    }
+
+    fn is_named(&mut self, pid: u32) -> bool {
         let names = &self.selection.names;
         if names.is_empty() {
             return false;

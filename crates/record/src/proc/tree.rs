@@ -88,6 +88,11 @@ impl ProcessTree {
         self.members.is_empty()
     }
 
+    /// The state of a process now, if it is still the same process and has not ended.
+    pub(super) fn read_again(&mut self, before: &Stat) -> Option<Stat> {
+        self.stat(before.pid).filter(|now| now.start_ticks == before.start_ticks && !now.process_has_ended())
+    }
+
     /// Reads the processes' state again, drops those that are gone, and finds new ones.
     ///
     /// Costs one small file a process, and one a thread only if any process or thread of the machine began since
@@ -111,7 +116,8 @@ impl ProcessTree {
     }
 
     fn find_new(&mut self) {
-        let kinship = Kinship::read(&mut self.files);
+        let threads = self.members.values().map(|member| member.stat.threads).sum();
+        let kinship = Kinship::read(threads, &mut self.files);
         let mut unvisited: Vec<u32> = self.members.keys().copied().collect();
         if !self.members.contains_key(&self.root) {
             unvisited.push(self.root);
@@ -142,17 +148,19 @@ impl ProcessTree {
 enum Kinship {
     /// The kernel lists the children of each thread (`CONFIG_PROC_CHILDREN`): only the tree is read.
     Listed,
-    /// It does not: the parent of every process of the machine was read.
+    /// It does not, or the tree has many threads: the parent of every process of the machine was read.
     Scanned(HashMap<u32, Vec<u32>>),
 }
 
 impl Kinship {
-    fn read(files: &mut Files) -> Self {
-        if Path::new("/proc/thread-self/children").exists() {
+    /// The kernel's lists cost a file for each of the tree's `threads`, the scan one for each process of the machine.
+    fn read(threads: u64, files: &mut Files) -> Self {
+        let pids: Vec<u32> = all_pids().collect();
+        if threads <= pids.len() as u64 && Path::new("/proc/thread-self/children").exists() {
             return Kinship::Listed;
         }
         let mut by_parent: HashMap<u32, Vec<u32>> = HashMap::new();
-        for pid in all_pids() {
+        for pid in pids {
             if let Some(stat) = files.of_process(pid, "stat").ok().and_then(Stat::parse) {
                 by_parent.entry(stat.parent).or_default().push(pid);
             }

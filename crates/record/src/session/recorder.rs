@@ -169,11 +169,15 @@ impl Recorder {
         let clock_watch = options.clock_of.as_deref().map(ClockWatch::start).transpose()?;
         let priority = raise_priority();
         raise_descriptor_limit();
+        // Each thread may have a stack per second at its waits. With thousands of threads, these alone would fill the rings.
+        const MANY_THREADS: usize = 1000;
+        let has_many_threads = matches!(&scope, Scope::Threads(threads) if threads.len() > MANY_THREADS);
         let mut events = open_side_band(scope, options)?;
         events.set_stack_bytes(
             options
                 .stack_bytes
                 .unwrap_or(match events.ring_bytes() {
+                    _ if has_many_threads => 8 << 10,
                     4_194_304.. => 32 << 10,
                     1_048_576.. => 16 << 10,
                     _ => 8 << 10,
@@ -304,6 +308,7 @@ impl Recorder {
                     .min(self.longest_round()),
             );
             self.round();
+            self.read_due_resources(flushed.elapsed() >= FLUSH_EVERY);
             self.read_heap();
             if let Some(logs) = &mut self.error_logs {
                 logs.look();
@@ -316,7 +321,6 @@ impl Recorder {
                     ros2.look(self.assembler.pids(), &mut self.events);
                 }
                 self.assembler.expected_pids().for_each(|pid| self.events.admit(pid));
-                self.read_resources();
                 self.assembler.target_mut().kept.look();
                 self.flush();
             }
@@ -515,8 +519,20 @@ impl Recorder {
         self.gone = gone;
     }
 
+    /// Reads all resources now. Rings are read in between: with thousands of threads, they would be full.
     fn read_resources(&mut self) {
-        if let Some(resources) = &mut self.resources {
+        self.resources.iter_mut().for_each(Resources::start_again);
+        while let Some(resources) = &mut self.resources
+            && !resources.read(&self.assembler, self.window_ns, &mut self.sink)
+        {
+            self.round();
+        }
+    }
+
+    /// Reads resources, or a part of them, if it is time.
+    fn read_due_resources(&mut self, is_flush: bool) {
+        let Some(resources) = &mut self.resources else { return };
+        if resources.is_reading() || is_flush && resources.is_due() {
             resources.read(&self.assembler, self.window_ns, &mut self.sink);
         }
     }

@@ -1,14 +1,19 @@
 //! Processes' resources, from `/proc` to the log.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use stepscope_assemble::{Assembler, Entry, Sink};
 
+use crate::clock;
 use crate::live::LiveTarget;
 use crate::proc::{ProcessTree, Reading, ResourceSampler};
 
 /// Most readings kept for processes without a start record. They wait one round, unless that record was lost.
-const MOST_WAITING_READINGS: usize = 10_000;
+const MOST_WAITING_READINGS: usize = 100_000;
+
+/// How long a part of a reading takes. The rings of each CPU have room for many times that.
+const LONGEST_PART: Duration = Duration::from_millis(10);
 
 /// Processes' resources over time.
 pub(super) struct Resources {
@@ -17,11 +22,43 @@ pub(super) struct Resources {
     waiting: Vec<Reading>,
     /// The last of each, with its time, for a capture that begins later.
     last: BTreeMap<(u32, Option<u32>, &'static str), (u64, i64)>,
+    /// Whether some processes are read and others are not.
+    is_reading: bool,
+    rest: Rest,
+}
+
+/// The pause between two readings of everything, so that they take a fixed share of a CPU.
+struct Rest {
+    /// CPU time of this reading so far.
+    cost: Duration,
+    until: Instant,
+}
+
+impl Rest {
+    /// The share of one CPU that reading may take in the long run.
+    const SHARE: f64 = 0.02;
+
+    fn was_read(&mut self, cpu_ns: u64, continues: bool) {
+        self.cost += Duration::from_nanos(cpu_ns);
+        if !continues {
+            self.until = Instant::now() + std::mem::take(&mut self.cost).div_f64(Self::SHARE);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
 }
 
 impl Resources {
     pub fn new(tree: ProcessTree) -> Self {
-        Self { sampler: ResourceSampler::new(tree), waiting: Vec::new(), last: BTreeMap::new() }
+        Self {
+            sampler: ResourceSampler::new(tree),
+            waiting: Vec::new(),
+            last: BTreeMap::new(),
+            is_reading: false,
+            rest: Rest { cost: Duration::ZERO, until: Instant::now() },
+        }
     }
 
     /// What could not be read.
@@ -31,15 +68,19 @@ impl Resources {
 
     /// Reads all processes. A value is logged once, when it changes, at the time of its reading: but not before the present log
     /// started. A child that has not executed the program yet is not read: it is a copy of the recorder.
-    pub fn read(&mut self, assembler: &Assembler<LiveTarget>, log_start_ns: u64, sink: &mut impl Sink) {
+    ///
+    /// Returns whether all are read. The rest of thousands of threads is for the next call: a call takes [`LONGEST_PART`].
+    pub fn read(&mut self, assembler: &Assembler<LiveTarget>, log_start_ns: u64, sink: &mut impl Sink) -> bool {
         if assembler.expects_exec() {
-            return;
+            return true;
         }
-        for pid in assembler.pids() {
-            self.sampler.tree_mut().add(pid);
+        if !self.is_reading {
+            assembler.pids().for_each(|pid| self.sampler.tree_mut().add(pid));
         }
-        let Self { sampler, waiting, last } = self;
-        sampler.sample(waiting);
+        let before_ns = clock::thread_cpu_ns();
+        let Self { sampler, waiting, last, .. } = self;
+        self.is_reading = !sampler.sample_for(LONGEST_PART, waiting);
+        self.rest.was_read(clock::thread_cpu_ns().saturating_sub(before_ns), self.is_reading);
         // Where `/proc` is ahead of the rings, a value waits until its process is known.
         waiting.retain(|reading| {
             let of = (reading.pid, reading.tid, reading.quantity.name());
@@ -52,6 +93,23 @@ impl Resources {
         });
         waiting.truncate(MOST_WAITING_READINGS);
         last.retain(|(pid, ..), _| assembler.process_ref(*pid).is_some());
+        !self.is_reading
+    }
+
+    /// Lets the next reading start from the first process, so that no value is older than it.
+    pub fn start_again(&mut self) {
+        self.is_reading = false;
+        self.sampler.start_again();
+    }
+
+    /// Whether some processes are read and others are not.
+    pub fn is_reading(&self) -> bool {
+        self.is_reading
+    }
+
+    /// Whether the pause after the last reading was long enough for what that cost.
+    pub fn is_due(&self) -> bool {
+        self.rest.is_over()
     }
 
     /// Logs the last values again, for a capture that begins now. Those that were read since keep their time.
@@ -84,7 +142,6 @@ mod tests {
     use stepscope_assemble::{Follow, InitialProcess, InitialState, InitialThread, Switches};
 
     use super::*;
-    use crate::clock;
     use crate::proc::Quantity;
 
     #[derive(Default)]
@@ -109,6 +166,17 @@ mod tests {
         assembler.end_process(pid, 1, &mut Times::default());
         resources.read(&assembler, 0, &mut Times::default());
         assert_ne!(resources.waiting, [], "nothing is expected any more");
+    }
+
+    #[test]
+    fn a_dear_reading_is_followed_by_a_long_pause() {
+        let mut rest = Rest { cost: Duration::ZERO, until: Instant::now() };
+        assert!(rest.is_over());
+        rest.was_read(50_000_000, true);
+        assert!(rest.is_over(), "the reading goes on");
+        rest.was_read(50_000_000, false);
+        let pause = rest.until - Instant::now();
+        assert!(pause > Duration::from_secs(4) && pause <= Duration::from_secs(5), "{pause:?}");
     }
 
     #[test]

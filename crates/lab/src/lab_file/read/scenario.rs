@@ -9,6 +9,7 @@ use super::super::decode::{Field, Problems};
 use super::super::limits::{Limits, PartialLimits};
 use super::super::metric::MetricSettings;
 use super::super::settings::{Driver, Ready, Scenario, StepSource, StopSettings};
+use super::attach;
 use super::record::PartialRecord;
 use super::values::{COMMAND, Reader, check_name};
 use crate::step::StepFunction;
@@ -60,15 +61,26 @@ impl Reader {
         let place = format!("[scenario.{name}]");
         let mut fields = field.table(problems, place.clone(), &format!("a table: {place} with command = [...]"))?;
         let axis = fields.take("axis").and_then(|field| field.string(problems, "a sentence in quotes"));
+        let attach = fields.take("attach");
+        let attaches = attach.is_some();
+        let attach = attach.and_then(|field| attach::read(&field, problems));
         let command = fields.take("command");
-        if command.is_none() {
-            problems.add(field.key_span.clone(), format!("{place} needs a `command`: {COMMAND}"));
+        let launches = command.is_some();
+        if !launches && !attaches {
+            problems.add(
+                field.key_span.clone(),
+                format!("{place} needs a `command`: {COMMAND}; or `attach`: {}", attach::ATTACH),
+            );
         }
-        let command = command.and_then(|field| self.command(&field, problems));
+        let command = match command {
+            Some(field) => self.command(&field, problems),
+            None => attaches.then(Vec::new),
+        };
         let cwd = self.directory(fields.take("cwd"), problems).unwrap_or_else(|| self.folder.clone());
         let env = self.env(fields.take("env"), problems);
         let ready = fields.take("ready");
         let says_ready = ready.is_some();
+        let ready_span = ready.as_ref().map(|field| field.key_span.clone());
         let ready = ready.and_then(|field| self.ready(&field, problems));
         let drivers = fields.take("drivers");
         let drivers = drivers.map_or_else(Vec::new, |field| self.drivers(&field, problems));
@@ -76,7 +88,21 @@ impl Reader {
         let record = fields.take("record");
         let record = self.section(record, &format!("scenario.{name}.record"), problems);
         let record = record.map(|fields| self.record(fields, problems)).unwrap_or_default();
-        if !says_ready && record.needs_ready(&defaults.record) {
+        if let (true, Some(span)) = (attaches, ready_span) {
+            if !launches {
+                let message = "`ready` is for a `command`. Processes that already run are recorded at once; \
+                               `warmup_s` of `record = { steady = ... }` waits before that";
+                problems.add(span, message);
+            } else if matches!(ready, Some(Ready::Steps(_))) {
+                let message = "`ready` cannot count steps with `attach`, which records nothing before: \
+                               use `log`, `port`, `file` or `after_s`";
+                problems.add(span, message);
+            }
+        }
+        if attaches && record.needs_ready(&PartialRecord::default()) {
+            let message = format!("{place} has no loading phase: `attach` records processes that already run");
+            problems.add(field.key_span.clone(), message);
+        } else if !says_ready && record.needs_ready(&defaults.record) {
             let message =
                 format!("{place} records its loading phase but has no `ready`, which ends it. Add `ready`: {READY}");
             problems.add(field.key_span.clone(), message);
@@ -86,7 +112,7 @@ impl Reader {
             let message = format!("{place} has a steady phase of a number of steps, but no `step`. Add `step`: {STEP}");
             problems.add(field.key_span.clone(), message);
         }
-        let record = record.over(&defaults.record).settled(step.is_some(), ready.is_some());
+        let record = record.over(&defaults.record).settled(step.is_some(), ready.is_some() && !attaches);
         let stop = fields.take("stop");
         let stop = stop.map_or(defaults.stop, |field| self.stop(&field, defaults.stop, problems));
         let owned = self.owned(fields.take("owned"), problems).unwrap_or_else(|| defaults.owned.clone());
@@ -98,6 +124,7 @@ impl Reader {
             name: name.to_owned(),
             axis,
             command: command?,
+            attach,
             cwd,
             env,
             ready,

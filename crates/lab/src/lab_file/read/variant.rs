@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::super::decode::{Field, Problems};
 use super::super::problem::did_you_mean;
 use super::super::settings::{BASE, Scenario, Source, Variant};
+use super::attach;
 use super::values::{Reader, check_name};
 use crate::folder_map::FolderMap;
 
@@ -43,6 +44,7 @@ impl Reader {
         let mut fields = field.table(problems, place.clone(), &format!("a table: {place}"))?;
         let env = self.env(fields.take("env"), problems);
         let command = fields.take("command").and_then(|field| self.command(&field, problems));
+        let attach = fields.take("attach").and_then(|field| attach::read(&field, problems));
         let cwd = self.directory(fields.take("cwd"), problems);
         let program = fields.take("program").and_then(|field| {
             if command.is_some() {
@@ -64,7 +66,8 @@ impl Reader {
         });
         fields.finish(problems);
         let name = name.to_owned();
-        let variant = Variant { name, env, command, cwd, program, folders, step, source, scenarios: applies_to };
+        let variant =
+            Variant { name, env, command, attach, cwd, program, folders, step, source, scenarios: applies_to };
         if variant.name == BASE && !variant.changes_nothing() {
             let message = "`base` is the name of the scenarios as they are written: \
                            give this variant another name, or leave it empty";
