@@ -27,6 +27,7 @@ mod gpu;
 mod log;
 mod machine;
 mod network;
+mod nvml;
 mod pace;
 mod process;
 mod readings;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use stepscope_record::proc::{self, Io, SchedStat, Stat, Status};
 
-use crate::gpu::Clients;
+use crate::gpu::{Clients, GpuUse};
 use crate::pace::{Pace, Turn};
 use crate::text::{HeldFile, kibibytes_of, read_whole};
 
@@ -236,9 +236,14 @@ impl WatchedProcess {
             }
         }
         if let Some(sum) = clients.sum() {
-            self.values[Figure::Gpu as usize] = Some(sum.ns);
-            self.values[Figure::GpuMemory as usize] = Some(sum.memory_bytes);
+            self.set_gpu(sum);
         }
+    }
+
+    /// What a GPU whose driver does not tell it in `fdinfo` did for the process.
+    pub(crate) fn set_gpu(&mut self, gpu: GpuUse) {
+        self.values[Figure::Gpu as usize] = Some(gpu.ns);
+        self.values[Figure::GpuMemory as usize] = Some(gpu.memory_bytes);
     }
 
     /// Reads proportional memory, and what each descriptor is.

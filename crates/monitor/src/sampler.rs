@@ -10,6 +10,7 @@ use stepscope_record::proc::{self, ProcessSet};
 use crate::cgroup::Cgroup;
 use crate::machine::Machine;
 use crate::network;
+use crate::nvml::Nvml;
 use crate::pace::{Pace, Turn};
 use crate::process::{Units, WatchedProcess};
 use crate::readings::Readings;
@@ -25,10 +26,13 @@ pub struct Sampler {
     processes: BTreeMap<u32, WatchedProcess>,
     ended: Vec<(u32, u64)>,
     machine: Machine,
+    /// NVIDIA GPUs.
+    nvml: Option<Nvml>,
     readings: Readings,
     units: Units,
     finding: Turn,
     sensors: Turn,
+    gpus: Turn,
     networks: Turn,
     cgroups: Turn,
     own_network: Option<u64>,
@@ -47,6 +51,7 @@ impl Sampler {
             processes: BTreeMap::new(),
             ended: Vec::new(),
             machine: Machine::open(),
+            nvml: Nvml::open(),
             readings: Readings::default(),
             units: Units {
                 tick_ns: (1_000_000_000 / proc::ticks_per_second()) as i64,
@@ -54,6 +59,7 @@ impl Sampler {
             },
             finding: Turn::new(pace.usual),
             sensors: Turn::new(pace.slow),
+            gpus: Turn::new(pace.slow),
             networks: Turn::new(pace.usual),
             cgroups: Turn::new(pace.usual),
             own_network: network::own_namespace(),
@@ -185,8 +191,15 @@ impl Sampler {
 
     fn read_machine(&mut self, now_ns: u64) {
         self.readings.clear();
-        let Self { readings, buffer, machine, .. } = self;
+        let Self { readings, buffer, machine, nvml, processes, .. } = self;
         machine.read(readings, buffer);
+        if let Some(nvml) = nvml {
+            timed(&mut self.gpus, now_ns, || {
+                for (pid, gpu) in nvml.read(now_ns, readings) {
+                    processes.get_mut(&pid).into_iter().for_each(|process| process.set_gpu(gpu));
+                }
+            });
+        }
         timed(&mut self.sensors, now_ns, || machine.read_sensors(readings, buffer));
         let namespaces: BTreeMap<u64, u32> = match self.networks.is_due(now_ns) {
             true => self.processes.values().filter_map(|process| Some((process.network?, process.pid()))).collect(),

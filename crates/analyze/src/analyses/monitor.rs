@@ -2,7 +2,8 @@
 //!
 //! Three tables, of the readings that [`resources`](mod@super::resources) defines. [`processes`]: one row for each process; totals as
 //! rates, levels at their last reading. [`trends`]: one row for each process and level, with its slope. [`machine`]: one row for
-//! each quantity of the machine, its control groups, disks and network interfaces.
+//! each quantity of the machine, its control groups, disks and network interfaces. Beside them stand the curves of each figure over
+//! time ([`over_time`]), which the report shows as charts.
 //!
 //! A slope is that of Theil and Sen with its 95 % interval ([`stepscope_stats::trend`]), over [`POINTS`] values at equal
 //! distances, each held from the reading before. A figure *grows* if the intervals of the whole and of both halves are above
@@ -12,6 +13,8 @@
 //! Readings of one process depend on each other, so intervals are narrower than they should be; the condition on both halves makes
 //! up for it. A leak that is slower than the noise within the time observed is not found: monitor for longer.
 
+mod over_time;
+
 use std::cmp::Reverse;
 
 use stepscope_model::{Column, Columns, Dimension, Kind, NoteValue, SYSTEM_PID, Table, note};
@@ -19,7 +22,7 @@ use stepscope_stats::Estimate;
 use stepscope_stats::trend::theil_sen;
 
 use super::resources::{self, Observed, is_total, observed, unit_of};
-use crate::analysis::{Analysis, View};
+use crate::analysis::{Analysis, Part, ReportSection, View};
 use crate::columns::bounds;
 use crate::query::select::Selection;
 
@@ -265,6 +268,18 @@ pub fn machine(selection: &Selection<'_>) -> Table {
         .table("monitor_machine", "The machine while it was monitored", rows)
 }
 
+/// Of a monitor, which also reads the machine: curves of all figures, and the tables.
+fn report(selection: &Selection<'_>) -> Vec<ReportSection> {
+    let machine = machine(selection);
+    if machine.rows.is_empty() {
+        return Vec::new();
+    }
+    let mut parts = vec![Part::Table(processes(selection))];
+    parts.extend(over_time::charts(selection));
+    parts.extend([Part::Table(trends(selection)), Part::Table(machine)]);
+    vec![ReportSection::new("Monitor", parts)]
+}
+
 /// What monitored processes and the machine used.
 pub const ANALYSIS: Analysis = Analysis {
     title: "Monitor",
@@ -284,8 +299,14 @@ pub const ANALYSIS: Analysis = Analysis {
             question: "What did the machine do while processes were monitored?",
             tables: |selection, _| vec![machine(selection)],
         },
+        View {
+            name: "monitor-time",
+            question: "How did each figure develop, of the ten processes with most of it?",
+            tables: |selection, _| over_time::tables(selection),
+        },
     ],
     needs: &[Dimension::Resources],
+    report,
     ..Analysis::NONE
 };
 
@@ -355,6 +376,41 @@ mod tests {
         assert_eq!(table.rows.len(), 2, "the machine is no process");
         let cores = table.get(0, "cores").and_then(stepscope_model::quantity::number).unwrap();
         assert!((cores - 0.5).abs() < 0.005, "{cores}");
+    }
+
+    #[test]
+    fn curves_are_of_the_processes_with_most_of_a_figure_at_the_distance_of_its_readings() {
+        let mut capture = an_hour();
+        for process in 1..3 {
+            capture.counters.push(Counter {
+                time_ns: S,
+                process: Some(ProcessId::from_index(process)),
+                thread: None,
+                name: "sockets".into(),
+                value: 0,
+            });
+        }
+        let tables = drawn::selected(&capture, &[], over_time::tables);
+        let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+        assert_eq!(names, ["monitor_cores", "monitor_rss", "monitor_fds", "monitor_threads"], "no sockets, no curve");
+        let cores = &tables[0];
+        assert_eq!(cores.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>(), ["time", "top_1"]);
+        assert_eq!(cores.columns[1].label.as_deref(), Some("leaky"));
+        assert_eq!(cores.rows.len(), 300);
+        assert_eq!(cells(cores, &["time", "top_1"])[1], format!("{} | 0.5", 24 * S));
+        let rss = &tables[1];
+        assert_eq!(rss.columns[1].label.as_deref(), Some("leaky"), "it has the larger maximum");
+        assert_eq!(rss.columns.len(), 3);
+        let sections = drawn::selected(&capture, &[], report);
+        let charts = sections[0].parts.iter().filter(|part| matches!(part, Part::Chart { .. })).count();
+        assert_eq!(charts, 4);
+    }
+
+    #[test]
+    fn a_recording_without_the_machine_has_no_section() {
+        let mut capture = an_hour();
+        capture.counters.retain(|counter| counter.process != Some(ProcessId::from_index(0)));
+        assert!(drawn::selected(&capture, &[], report).is_empty());
     }
 
     #[test]

@@ -48,6 +48,13 @@ impl Series {
         Some(self.readings[after.checked_sub(1)?].1)
     }
 
+    /// The lower quartile of the times between readings that differ: how often it is read, unless it hardly changes.
+    pub fn usual_interval_ns(&self) -> Option<u64> {
+        let mut intervals: Vec<u64> = self.readings.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+        intervals.sort_unstable();
+        intervals.get(intervals.len() / 4).copied()
+    }
+
     /// Its course within `window`; `None` if nothing was read by the window's end.
     fn course(&self, window: &Range<u64>, from_zero: bool) -> Option<Course> {
         let inside = self.readings.partition_point(|(time, _)| *time < window.start);

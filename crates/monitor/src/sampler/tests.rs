@@ -243,3 +243,21 @@ fn a_day() {
     assert!(grown < 1 << 20, "{grown} bytes more than after the first hour");
     assert!(most_bytes < 1 << 20, "{most_bytes} bytes in an hour");
 }
+
+#[test]
+fn what_a_gpu_does_for_a_process_is_a_figure_of_it() {
+    let running = Running::asleep();
+    let folder = tempfile::tempdir().unwrap();
+    let mut sampler = of_pids(&[running.pid()]);
+    sampler.nvml = crate::nvml::tests::stand_in(folder.path(), running.pid());
+    if sampler.nvml.is_none() {
+        return;
+    }
+    sampler.sample(S);
+    assert_eq!(value(&sampler, running.pid(), "gpu_memory_bytes"), Some(1 << 30));
+    assert!(sampler.machine().any(|(name, value)| name.starts_with("gpu_busy_percent:0") && value == 40));
+    // Not before its turn.
+    sampler.sample(2 * S);
+    assert_eq!(value(&sampler, running.pid(), "gpu_ns"), Some(0));
+    assert!(!sampler.machine().any(|(name, _)| name.starts_with("gpu_busy_percent")));
+}

@@ -72,6 +72,8 @@ interface Series {
   /** Where its values are in `data`: one place, or two for the lower and the upper. */
   places: number[];
   color: string;
+  /** Of lines beyond the last colour, which repeat the first ones. */
+  isDashed: boolean;
 }
 
 interface Drawing {
@@ -106,15 +108,16 @@ function drawingOf(block: ChartBlock): Drawing | undefined {
   rows.sort((a, b) => xOf(a)! - xOf(b)!);
   const data: (number | null)[][] = [rows.map(xOf)];
   const series: Series[] = [];
-  const hues = new Map<string, string>();
+  const hues = new Map<string, number>();
   for (const mark of block.marks) {
     if (mark.kind === "rules") continue;
     const columns = mark.columns.map((name) => columnOf(table, name));
     const up = columns[columns.length - 1];
     if (!up || columns.some((column) => !column)) continue;
-    if (mark.kind === "line" && !hues.has(up.header)) hues.set(up.header, HUES[hues.size % HUES.length]);
+    if (mark.kind === "line" && !hues.has(up.header)) hues.set(up.header, hues.size);
     const places = columns.map((column) => data.push(rows.map((row) => numberOf(column!.values[row]))) - 1);
-    series.push({ mark, up, places, color: hues.get(up.header) ?? HUES[0] });
+    const hue = hues.get(up.header) ?? 0;
+    series.push({ mark, up, places, color: HUES[hue % HUES.length], isDashed: hue >= HUES.length });
   }
   if (series.length === 0) return undefined;
   const rules = block.marks
@@ -175,7 +178,7 @@ function optionsOf(drawing: Drawing, element: HTMLElement): uPlot.Options {
   const axis: uPlot.Axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line"), width: 1, size: 4 }, font: "11px system-ui, sans-serif" };
   const plotted: uPlot.Series[] = [{ label: across.header, value: (_, value) => (value === null || value === undefined ? "–" : showX(value)) }];
   const bands: uPlot.Band[] = [];
-  for (const { mark, up, places, color: hue } of series) {
+  for (const { mark, up, places, color: hue, isDashed } of series) {
     places.forEach((_, index) => {
       const isPart = mark.kind === "band" || mark.kind === "interval" || mark.kind === "bars";
       const isPoints = mark.kind === "points";
@@ -184,6 +187,7 @@ function optionsOf(drawing: Drawing, element: HTMLElement): uPlot.Options {
         stroke: isPart ? "transparent" : isPoints ? color("--critical") : color(hue),
         width: mark.kind === "line" ? 1.75 : mark.kind === "steps" ? 1.5 : 0,
         spanGaps: true,
+        ...(isDashed ? { dash: [6, 4] } : {}),
         points: { show: isPoints || (mark.kind === "line" && drawing.rows.length <= 40), size: isPoints ? 6 : 5, fill: isPoints ? color("--critical") : color(hue) },
         value: (_, value) => (value === null || value === undefined ? "–" : showY(value)),
       };
@@ -207,7 +211,7 @@ function optionsOf(drawing: Drawing, element: HTMLElement): uPlot.Options {
     ],
     series: plotted,
     bands,
-    legend: { show: isNamed || drawing.rows.length > 1, live: true },
+    legend: { show: isNamed || drawing.rows.length > 1, live: true, markers: { dash: (_, index) => (plotted[index].dash ? "dashed" : "solid") } },
     cursor: { y: false, drag: { x: true, y: false } },
     hooks: { drawAxes: [(plot) => drawBelow(plot, drawing, color)], draw: [(plot) => drawAbove(plot, drawing, color)] },
   };
