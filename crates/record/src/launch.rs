@@ -31,7 +31,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{OwnedFd, RawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 mod affinity;
 mod keeper;
@@ -201,6 +201,11 @@ impl Launch {
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
+    }
+
+    /// The working directory, if it is not our own.
+    pub(crate) fn working_directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
     }
 
     /// Sets the source of standard input.

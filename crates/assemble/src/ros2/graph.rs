@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Fields, Kind};
 
@@ -34,6 +34,9 @@ pub(super) struct Graph {
     nodes: FxHashMap<Handle, String>,
     owners: FxHashMap<Handle, Owner>,
     publishers: FxHashMap<Handle, Owner>,
+    /// Publishers of which only the handle is known.
+    unnamed: FxHashSet<Handle>,
+    unnamed_so_far: u32,
     /// Handles of publishers and topics of subscriptions, by the handles of the transport.
     rmw_publishers: FxHashMap<Handle, u64>,
     rmw_subscriptions: FxHashMap<Handle, Arc<str>>,
@@ -63,7 +66,8 @@ impl Graph {
             | Kind::Enqueued
             | Kind::Dequeued => None,
             Kind::Publisher => handle("publisher_handle").map(|handle| {
-                let what = shown("topic_name").map(Into::into);
+                let what = shown("topic_name").map(|name| topic(&name));
+                self.unnamed.remove(&handle);
                 if let Some(rmw) = event.number("rmw_publisher_handle") {
                     self.rmw_publishers.insert((pid, rmw), handle.1);
                 }
@@ -74,14 +78,14 @@ impl Graph {
                 self.nodes.insert(node, format!("{}/{name}", space.trim_end_matches('/')));
             }),
             Kind::Subscription => handle("subscription_handle").map(|handle| {
-                let what: Option<Arc<str>> = shown("topic_name").map(Into::into);
+                let what = shown("topic_name").map(|name| topic(&name));
                 if let (Some(rmw), Some(topic)) = (event.number("rmw_subscription_handle"), &what) {
                     self.rmw_subscriptions.insert((pid, rmw), topic.clone());
                 }
                 self.owners.insert(handle, Owner { node, what, period_ns: None });
             }),
             Kind::Service => handle("service_handle").map(|handle| {
-                let what = shown("service_name").map(|name| format!("service {name}").into());
+                let what = shown("service_name").map(|name| service(&name));
                 self.owners.insert(handle, Owner { node, what, period_ns: None });
             }),
             Kind::Timer => handle("timer_handle").map(|handle| {
@@ -145,6 +149,22 @@ impl Graph {
         Some(Endpoint { topic: publisher.what.clone()?, node: node.map(|name| name.as_str().into()) })
     }
 
+    /// A publisher that was made before the recording and publishes within its process, where nothing tells its topic.
+    pub fn unnamed_publisher(&mut self, pid: u32, handle: u64) -> Endpoint {
+        self.unnamed_so_far += 1;
+        let topic: Arc<str> = format!("(unnamed {} in process {pid})", self.unnamed_so_far).into();
+        self.unnamed.insert((pid, handle));
+        self.publishers.insert((pid, handle), Owner { what: Some(topic.clone()), ..Owner::default() });
+        Endpoint { topic, node: None }
+    }
+
+    /// The transport tells the topic of a publisher that was made before.
+    pub fn name_publisher(&mut self, pid: u32, handle: u64, topic: &Arc<str>) {
+        if self.unnamed.remove(&(pid, handle)) || !self.publishers.contains_key(&(pid, handle)) {
+            self.publishers.insert((pid, handle), Owner { what: Some(topic.clone()), ..Owner::default() });
+        }
+    }
+
     /// A publisher by the transport's handle.
     pub fn rmw_publisher(&self, pid: u32, handle: u64) -> Option<Endpoint> {
         self.publisher(pid, *self.rmw_publishers.get(&(pid, handle))?)
@@ -169,6 +189,21 @@ impl Graph {
             (None, None, None) => format!("callback {callback:#x}"),
         }
     }
+}
+
+/// What a topic is called. An action has hidden ones: `/fibonacci/_action/feedback` is `action /fibonacci: feedback`.
+pub(super) fn topic(name: &str) -> Arc<str> {
+    of_action(name).unwrap_or_else(|| name.into())
+}
+
+/// What a service is called; those of an action as its topics.
+fn service(name: &str) -> Arc<str> {
+    of_action(name).unwrap_or_else(|| format!("service {name}").into())
+}
+
+fn of_action(name: &str) -> Option<Arc<str>> {
+    let (action, part) = name.split_once("/_action/")?;
+    Some(format!("action {action}: {part}").into())
 }
 
 /// A timer's period in the largest unit that shows it whole.

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use stepscope_model::{FlowNumber, FlowStage};
 
-use super::graph::{Endpoint, Graph};
+use super::graph::{self, Endpoint, Graph};
 use super::{Fields, Kind};
 
 /// Time from a publication to its source timestamp, at most: DDS may first allocate, serialise and wait for a lock.
@@ -120,11 +120,20 @@ struct OnThread {
     published: Option<(Message, Option<u64>)>,
     /// The message that goes into buffers of its process.
     within: Option<Message>,
-    /// Time and address of a message of an unknown publisher.
-    nameless: Option<(u64, Option<u64>)>,
+    /// A message of an unknown publisher.
+    nameless: Option<Nameless>,
+    /// The publisher that published last, and the address of its message.
+    publisher: Option<(u64, Option<u64>)>,
     /// A message that no callback started for yet.
     taken: Option<Message>,
     open: Vec<OpenCallback>,
+}
+
+/// A message of a publisher that is not described.
+#[derive(Debug, Clone, Copy)]
+struct Nameless {
+    time_ns: u64,
+    address: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -159,6 +168,7 @@ impl Messages {
         match kind {
             Kind::HandedOver => self.on(caller).handed_over = Some((time_ns, message)),
             Kind::HandedOverWithin => {
+                self.on(caller).publisher = call.number("publisher_handle").map(|handle| (handle, message));
                 let publisher = self.publisher(call, caller);
                 let is_known = publisher.is_some();
                 // The address is often that of the message before.
@@ -168,7 +178,10 @@ impl Messages {
                 let published = thread.published.as_ref().filter(|_| is_known);
                 thread.within = published.map(|(message, _)| message.clone());
             }
-            Kind::Published => self.publish(caller, time_ns, message, self.publisher(call, caller)),
+            Kind::Published => {
+                self.on(caller).publisher = call.number("publisher_handle").map(|handle| (handle, message));
+                self.publish(caller, time_ns, message, self.publisher(call, caller));
+            }
             Kind::Sent => self.send(caller, call, time_ns),
             Kind::Taken => self.receive(caller, call, time_ns),
             Kind::Enqueued => self.put_into_buffer(caller, call),
@@ -198,7 +211,7 @@ impl Messages {
         let handed_over = thread.handed_over.take().filter(|(_, known)| *known == address);
         let time_ns = handed_over.map_or(time_ns, |(time_ns, _)| time_ns);
         let Some(Endpoint { topic, node }) = publisher else {
-            thread.nameless = Some((time_ns, address));
+            thread.nameless = Some(Nameless { time_ns, address });
             self.unknown += 1;
             return;
         };
@@ -220,15 +233,19 @@ impl Messages {
         let (mut handle, mut address) = (call.number("rmw_publisher_handle"), call.number("message"));
         let mut stamp = call.number("timestamp");
         let thread = self.threads.entry(caller).or_default();
-        let last = [&thread.nameless.map(|(_, address)| address), &thread.published.as_ref().map(|(_, at)| *at)];
+        let last = [&thread.nameless.map(|message| message.address), &thread.published.as_ref().map(|(_, at)| *at)];
         // Before Jazzy, the message is the only argument, in the place of the handle.
         if handle.is_some() && last.iter().any(|last| **last == Some(handle)) {
             (address, handle, stamp) = (handle, None, None);
         }
-        let nameless = thread.nameless.take().filter(|(_, known)| *known == address);
+        let nameless = thread.nameless.take().filter(|message| message.address == address);
+        let by = thread.publisher.take().filter(|(_, known)| *known == address);
         let known = handle.and_then(|handle| self.graph.rmw_publisher(caller.pid, handle));
         let publisher = known.or_else(|| Some(Endpoint { topic: topic_of(call, handle)?, node: None }));
-        if let Some((time_ns, address)) = nameless {
+        if let (Some((by, _)), Some(Endpoint { topic, node: None })) = (by, &publisher) {
+            self.graph.name_publisher(caller.pid, by, topic);
+        }
+        if let Some(Nameless { time_ns, address }) = nameless {
             self.unknown -= u64::from(publisher.is_some());
             if publisher.is_some() {
                 self.publish(caller, time_ns, address, publisher);
@@ -277,6 +294,7 @@ impl Messages {
     fn put_into_buffer(&mut self, caller: Caller, call: &impl Fields) {
         let place = call.number("buffer").zip(call.number("index"));
         let Some((buffer, index)) = place else { return };
+        self.name_within(caller);
         let message = self.threads.get(&caller).and_then(|thread| thread.within.clone());
         if self.buffered.len() >= MOST_BUFFERED {
             self.buffered.clear();
@@ -286,6 +304,21 @@ impl Messages {
             // What was in this place is gone.
             None => self.buffered.remove(&(caller.pid, buffer, index)),
         };
+    }
+
+    /// A message of an unknown publisher goes into a buffer of its process: its way there can be followed, whatever its topic.
+    fn name_within(&mut self, caller: Caller) {
+        let Some(thread) = self.threads.get_mut(&caller).filter(|thread| thread.within.is_none()) else { return };
+        let (Some(message), Some((handle, address))) = (thread.nameless, thread.publisher) else { return };
+        if message.address != address {
+            return;
+        }
+        thread.nameless = None;
+        self.unknown -= 1;
+        let publisher = self.graph.unnamed_publisher(caller.pid, handle);
+        self.publish(caller, message.time_ns, address, Some(publisher));
+        let thread = self.on(caller);
+        thread.within = thread.published.as_ref().map(|(message, _)| message.clone());
     }
 
     fn take_from_buffer(&mut self, caller: Caller, call: &impl Fields, time_ns: u64) {
@@ -344,7 +377,7 @@ fn topic_of(call: &impl Fields, handle: Option<u64>) -> Option<Arc<str>> {
     handle?;
     let name = std::str::from_utf8(call.text("topic_name")?).ok()?;
     let is_of_names = |byte: u8| byte.is_ascii_alphanumeric() || b"/_~".contains(&byte);
-    (name.len() > 1 && name.starts_with('/') && name.bytes().all(is_of_names)).then(|| name.into())
+    (name.len() > 1 && name.starts_with('/') && name.bytes().all(is_of_names)).then(|| graph::topic(name))
 }
 
 /// The number of a message that this recording counted.

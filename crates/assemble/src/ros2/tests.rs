@@ -148,3 +148,68 @@ fn a_text_that_is_no_name_is_no_topic() {
         assert_eq!((stages.len(), messages.unknown, messages.unmatched), (0, 1, 0), "{topic}");
     }
 }
+
+#[test]
+fn messages_within_a_process_that_ran_before_are_followed_without_their_topic() {
+    let (messages, stages) = stages(
+        "10 5/6 rclcpp_intra_publish publisher_handle=110 message=9
+         11 5/6 rclcpp_ring_buffer_enqueue buffer=70 index=0
+         12 5/6 rclcpp_ring_buffer_enqueue buffer=80 index=3
+         20 5/6 rclcpp_intra_publish publisher_handle=110 message=9
+         21 5/6 rclcpp_ring_buffer_enqueue buffer=70 index=1
+         22 5/6 rclcpp_intra_publish publisher_handle=120 message=9
+         30 5/7 rclcpp_ring_buffer_dequeue buffer=70 index=0
+         31 5/7 callback_start callback=400
+         33 5/8 rclcpp_ring_buffer_dequeue buffer=80 index=3",
+    );
+    assert_eq!(
+        stages,
+        [
+            "10 6 (unnamed 1 in process 5) 0 published -",
+            "20 6 (unnamed 1 in process 5) 1 published -",
+            "30 7 (unnamed 1 in process 5) 0 taken -",
+            "31 7 (unnamed 1 in process 5) 0 callback_start -",
+            "33 8 (unnamed 1 in process 5) 0 taken -",
+        ]
+    );
+    // No subscription took the message of the other publisher.
+    assert_eq!((messages.unmatched, messages.unknown), (0, 1));
+}
+
+#[test]
+fn a_publisher_that_ran_before_is_named_once_a_message_leaves_its_process() {
+    let (messages, stages) = stages(
+        "10 5/6 rclcpp_intra_publish publisher_handle=110 message=9
+         11 5/6 rclcpp_ring_buffer_enqueue buffer=70 index=0
+         13 5/6 rcl_publish publisher_handle=110 message=9
+         14 5/6 rmw_publish rmw_publisher_handle=111 message=9 timestamp=1000014 topic_name=/scan
+         20 5/6 rclcpp_intra_publish publisher_handle=110 message=9
+         21 5/6 rclcpp_ring_buffer_enqueue buffer=70 index=1
+         30 5/7 rclcpp_ring_buffer_dequeue buffer=70 index=1",
+    );
+    assert_eq!(stages[stages.len() - 2..], ["20 6 /scan 1 published -", "30 7 /scan 1 taken -"]);
+    assert_eq!((messages.unmatched, messages.unknown), (0, 0));
+}
+
+#[test]
+fn actions_have_their_name_in_their_topics_and_services() {
+    let (_, stages) = stages(
+        "1 5/5 rcl_node_init node_handle=100 node_name=arm namespace=/
+         2 5/5 rcl_publisher_init publisher_handle=110 node_handle=100 rmw_publisher_handle=111 topic_name=/move/_action/feedback
+         3 5/5 rcl_service_init service_handle=120 node_handle=100 service_name=/move/_action/send_goal
+         4 5/5 rclcpp_service_callback_added service_handle=120 callback=400
+         10 5/6 rcl_publish publisher_handle=110 message=9
+         11 5/6 rmw_publish rmw_publisher_handle=111 message=9 timestamp=1000011
+         20 8/9 rmw_take rmw_subscription_handle=201 message=77 source_timestamp=1000011 taken=1 topic_name=/move/_action/feedback
+         30 5/6 callback_start callback=400",
+    );
+    assert_eq!(
+        stages,
+        [
+            "10 6 action /move: feedback 0 published /arm",
+            "11 6 action /move: feedback 0 sent -",
+            "20 9 action /move: feedback 0 taken -",
+            "30 6 action /move: send_goal - callback_start /arm: action /move: send_goal",
+        ]
+    );
+}

@@ -41,7 +41,10 @@ impl Libraries {
         let mut libraries = Self::default();
         for (variable, below) in [("LD_LIBRARY_PATH", ""), ("AMENT_PREFIX_PATH", "lib"), ("CMAKE_PREFIX_PATH", "lib")] {
             let Some(paths) = launch.variable(variable) else { continue };
-            std::env::split_paths(&paths).for_each(|path| libraries.add(&path.join(below).join(FILE)));
+            // Relative paths start from the program's working directory.
+            let from_there =
+                |path: PathBuf| launch.working_directory().map_or(path.clone(), |folder| folder.join(&path));
+            std::env::split_paths(&paths).map(from_there).for_each(|path| libraries.add(&path.join(below).join(FILE)));
         }
         let installed = glob::glob(&format!("/opt/ros/*/lib/{FILE}")).into_iter().flatten().flatten();
         installed.for_each(|path| libraries.add(&path));
