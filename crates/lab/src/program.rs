@@ -14,7 +14,7 @@ use std::{fs, thread};
 
 use stepscope_record::clock_exchange::Client;
 use stepscope_record::launch::{Grace, Input, Launch, LaunchError, Launched, Output, StopReport};
-use stepscope_record::proc::{ProcError, ProcessSelection, ProcessTree};
+use stepscope_record::proc::{self, ProcError, ProcessSelection, ProcessTree};
 use stepscope_record::session::{Options, Progress, Reason, Recording, Until};
 use stepscope_record::{Label, LogError, RecordError, StepPoint};
 
@@ -301,7 +301,7 @@ impl Target {
     /// The file of the program.
     fn program(&self) -> Result<PathBuf, ProgramError> {
         Ok(match self {
-            Self::Processes(selection) => selected::program(selection)?,
+            Self::Processes(selection) => proc::executable(selected::first(selection).map_err(RecordError::from)?)?,
             Self::Command(command) => Launch::new(command).program()?,
         })
     }

@@ -1,12 +1,10 @@
-//! Running processes that are recorded: their program, its libraries, and what descends from them.
+//! Running processes that are recorded: the first one, its libraries, and what descends from them.
 
 use std::path::PathBuf;
 
-use stepscope_record::RecordError;
-use stepscope_record::proc::{self, ProcessSelection, ProcessSet, ProcessTree};
+use stepscope_record::proc::{ProcessSelection, ProcessSet, ProcessTree, SelectionError};
 
 use crate::lab_file::Attach;
-use crate::program::ProgramError;
 use crate::step::libraries as step_libraries;
 
 impl From<&Attach> for ProcessSelection {
@@ -22,11 +20,11 @@ impl From<&Attach> for ProcessSelection {
     }
 }
 
-/// The file of the first process that matches now.
-pub(crate) fn program(selection: &ProcessSelection) -> Result<PathBuf, ProgramError> {
-    let set = ProcessSet::open(selection.clone()).map_err(RecordError::from)?;
+/// The first process that matches now.
+pub(crate) fn first(selection: &ProcessSelection) -> Result<u32, SelectionError> {
+    let set = ProcessSet::open(selection.clone())?;
     // A set that was opened has a process.
-    Ok(proc::executable(set.pids()[0])?)
+    Ok(set.pids()[0])
 }
 
 /// The files with code of the first process that matches now.

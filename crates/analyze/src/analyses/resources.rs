@@ -48,6 +48,22 @@ impl Series {
         Some(self.readings[after.checked_sub(1)?].1)
     }
 
+    /// The total at a time between readings, if it grew evenly since the reading before: at most `every_ns` earlier, because a value that
+    /// did not change has no reading.
+    pub fn total_at(&self, time_ns: u64, every_ns: u64) -> Option<f64> {
+        let after = self.readings.partition_point(|(time, _)| *time <= time_ns);
+        let (before_ns, before) = self.readings[after.checked_sub(1)?];
+        let Some(&(after_ns, total)) = self.readings.get(after) else { return Some(before as f64) };
+        let start_ns = before_ns.max(after_ns.saturating_sub(every_ns));
+        let share = time_ns.saturating_sub(start_ns) as f64 / (after_ns - start_ns).max(1) as f64;
+        Some(before as f64 + total.saturating_sub(before) as f64 * share)
+    }
+
+    /// The time of the last reading.
+    pub fn last_ns(&self) -> Option<u64> {
+        self.readings.last().map(|(time, _)| *time)
+    }
+
     /// The lower quartile of the times between readings that differ: how often it is read, unless it hardly changes.
     pub fn usual_interval_ns(&self) -> Option<u64> {
         let mut intervals: Vec<u64> = self.readings.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();

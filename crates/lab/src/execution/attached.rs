@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use stepscope_model::Phase;
 use stepscope_record::launch::{Launch, Launched};
-use stepscope_record::proc::{ProcessSelection, ProcessSet, ProcessTree};
+use stepscope_record::proc::{self, ProcessSelection, ProcessSet, ProcessTree};
 
 use super::{Abort, Event, Execution, Live, StageEnd};
 use crate::outcome::Stage;
@@ -91,7 +91,10 @@ impl Execution<'_, '_> {
     pub(super) fn attach(&mut self, live: &mut Live, folder: &Path) -> Result<(), Abort> {
         let Some(selection) = self.selection(live.launched.as_ref()) else { return Ok(()) };
         let step = self.find_step(
-            || selected::program(&selection).map_err(|error| error.to_string()),
+            || {
+                let pid = selected::first(&selection).map_err(|error| error.to_string())?;
+                proc::executable(pid).map_err(|error| error.to_string())
+            },
             |_| selected::libraries(&selection),
         );
         let step = step.map_err(|reason| self.cut(live, Stage::Steady, reason, None))?;

@@ -98,14 +98,14 @@ impl Figure {
         if top.is_empty() {
             return None;
         }
-        let times = self.times(&window, top.iter().map(|(_, one)| *one))?;
+        let (times, every_ns) = self.times(&window, top.iter().map(|(_, one)| *one))?;
         let mut columns = Columns::<usize>::new()
             .with(Column::duration("time", "Time since the monitor began."), |&point| {
                 (times[point] - window.start).into()
             });
         for (place, (_, one)) in top.iter().enumerate() {
             let label = selection.process_label(one.id);
-            let curve = self.curve(one, &times);
+            let curve = self.curve(one, &times, every_ns);
             let column =
                 Column::new(&format!("top_{}", place + 1), self.kind, self.unit, format!("{} of {label}.", self.title));
             columns = columns.with(column.labelled(label), move |&point| curve[point].clone());
@@ -124,27 +124,33 @@ impl Figure {
         self.quantities.iter().map(of).fold(0, i64::saturating_add)
     }
 
-    /// Points at equal distances. `None` for less than two, or without readings.
-    fn times<'a>(&self, window: &Range<u64>, top: impl Iterator<Item = &'a Observed<'a>>) -> Option<Vec<u64>> {
+    /// Points at equal distances until the last reading, and how often the figure is read. `None` for less than two points.
+    fn times<'a>(&self, window: &Range<u64>, top: impl Iterator<Item = &'a Observed<'a>>) -> Option<(Vec<u64>, u64)> {
         let series = top.flat_map(|one| self.quantities.iter().filter_map(|quantity| one.quantities.get(quantity)));
-        let every_ns = series.filter_map(Series::usual_interval_ns).min().unwrap_or(0);
+        let series: Vec<&Series> = series.collect();
+        let every_ns = series.iter().filter_map(|series| series.usual_interval_ns()).min().unwrap_or(0);
+        let last_ns = match self.rate {
+            Some(_) => series.iter().filter_map(|series| series.last_ns()).max()?.min(window.end),
+            None => window.end,
+        };
         let step = ((window.end - window.start) / POINTS).max(every_ns).max(1);
-        let times: Vec<u64> = (window.start + step..=window.end).step_by(usize::try_from(step).ok()?).collect();
-        (times.len() > 1).then_some(times)
+        let times: Vec<u64> = (window.start + step..=last_ns).step_by(usize::try_from(step).ok()?).collect();
+        (times.len() > 1).then_some((times, every_ns))
     }
 
-    fn curve(&self, one: &Observed<'_>, times: &[u64]) -> Vec<Value> {
-        let value = |time: u64| {
-            let seen = one.window.contains(&time) || time == one.window.end;
-            let values = self.quantities.iter().filter_map(|quantity| one.quantities.get(quantity)?.value_at(time));
-            values.reduce(i64::saturating_add).filter(|_| seen)
-        };
+    fn curve(&self, one: &Observed<'_>, times: &[u64], every_ns: u64) -> Vec<Value> {
         let step = times[1] - times[0];
+        let is_there = |time: u64| (one.window.start..=one.window.end).contains(&time);
+        let series = || self.quantities.iter().filter_map(|quantity| one.quantities.get(quantity));
+        let level = |time: u64| series().filter_map(|series| series.value_at(time)).reduce(i64::saturating_add);
+        let total =
+            |time: u64| series().filter_map(|series| series.total_at(time, every_ns)).reduce(|sum, one| sum + one);
         let at = |&time: &u64| match self.rate {
-            None => value(time).into(),
+            _ if !is_there(time) => Value::Missing,
+            None => level(time).into(),
             Some(scale) => {
-                let change = value(time).zip(value(time.saturating_sub(step)));
-                change.map(|(now, before)| now.saturating_sub(before) as f64 * 1e9 / scale / step as f64).into()
+                let change = total(time).zip(total(time.saturating_sub(step)));
+                change.map(|(now, before)| (now - before) * 1e9 / scale / step as f64).into()
             }
         };
         times.iter().map(at).collect()
