@@ -150,6 +150,8 @@ impl<'data> ChainWalk<'_, 'data> {
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
             let tag = abbreviation.tag();
             self.scopes.enter(offset, depth, tag);
+            // Blocks end what is before them, too: GCC puts the code behind an inlined call into a block beside it.
+            self.leave_to(depth);
             // Functions occur inside functions and types (lambdas), so no subtree can be skipped.
             match tag {
                 gimli::DW_TAG_subprogram => self.subprogram(offset, depth, abbreviation, &mut entries)?,
@@ -171,7 +173,6 @@ impl<'data> ChainWalk<'_, 'data> {
         abbreviation: &Abbreviation,
         entries: &mut EntriesRaw<'_, Slice<'data>>,
     ) -> gimli::Result<()> {
-        self.leave_to(depth);
         let link = Link { function: offset, inlined: false, call_file: None, call_line: None };
         self.around.push((depth, link));
         if !has_code(abbreviation) {
@@ -193,7 +194,6 @@ impl<'data> ChainWalk<'_, 'data> {
         abbreviation: &Abbreviation,
         entries: &mut EntriesRaw<'_, Slice<'data>>,
     ) -> gimli::Result<()> {
-        self.leave_to(depth);
         let attributes = Attributes::read(self.entry, abbreviation, entries)?;
         let (call_file, call_line) = (attributes.call_file, attributes.call_line);
         self.around.push((depth, Link { function: offset, inlined: true, call_file, call_line }));
@@ -302,5 +302,59 @@ impl<'data> Attributes<'data> {
             _ => {}
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
+mod tests {
+    use std::process::Command;
+
+    use object::{Object, ObjectSymbol};
+
+    use crate::{Code, Symbolizer};
+
+    /// GCC puts the loop into a block beside the inlined `clear`, not into it.
+    const SOURCE: &str = "
+        #include <vector>
+        struct Box {
+            float low[3], high[3];
+            bool overlaps(const Box &other) const {
+                for (int axis = 0; axis < 3; ++axis)
+                    if (high[axis] < other.low[axis] || other.high[axis] < low[axis]) return false;
+                return true;
+            }
+        };
+        extern \"C\" __attribute__((noinline)) void pairs(const std::vector<Box> &boxes, std::vector<int> &found) {
+            found.clear();
+            for (unsigned long i = 0; i < boxes.size(); ++i)
+                for (unsigned long j = i + 1; j < boxes.size(); ++j)
+                    if (boxes[i].overlaps(boxes[j])) found.push_back(int(j));
+        }
+        int main() { std::vector<Box> boxes; std::vector<int> found; pairs(boxes, found); return int(found.size()); }
+    ";
+
+    #[test]
+    fn code_in_a_block_beside_an_inlined_call_is_not_inside_that_call() {
+        const NAME: &str = "code_in_a_block_beside_an_inlined_call_is_not_inside_that_call";
+        let folder = tempfile::tempdir().unwrap();
+        let (source, program) = (folder.path().join("pairs.cpp"), folder.path().join("pairs"));
+        std::fs::write(&source, SOURCE).unwrap();
+        let compiled = Command::new("g++").args(["-O2", "-g", "-o"]).arg(&program).arg(&source).status();
+        let Ok(compiled) = compiled else { return println!("skipped: {NAME}: no g++ to build the program") };
+        assert!(compiled.success());
+        let bytes = std::fs::read(&program).unwrap();
+        let elf = object::File::parse(&*bytes).unwrap();
+        let pairs = elf.symbols().find(|symbol| symbol.name() == Ok("pairs")).unwrap();
+        let addresses: Vec<u64> = (pairs.address()..pairs.address() + pairs.size()).collect();
+        let named = Symbolizer::default().name(&Code::file(program.to_str().unwrap()), &addresses);
+        let mut compared = 0;
+        for place in &named.places {
+            let names: Vec<&str> = place.frames.iter().map(|frame| &*frame.function).collect();
+            if names.last().is_some_and(|name| name.contains("overlaps")) {
+                assert_eq!(names.len(), 2, "{names:?}");
+                compared += 1;
+            }
+        }
+        assert!(compared > 0, "overlaps is inlined into pairs");
     }
 }
