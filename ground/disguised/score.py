@@ -42,6 +42,8 @@ class Subject:
         self.guilty = [] if told["guilty"] == "-" else [name.strip() for name in told["guilty"].split(",")]
         self.phase = told.get("phase", "steady")
         self.build = told.get("build", "-O2 -g").split()
+        # The options of the compiler without the defect, if those are the defect.
+        self.mended = told.get("mended")
         self.libraries = told.get("libraries", "").split()
         self.strip = told.get("strip")
         self.options = told.get("options", "").split()
@@ -69,8 +71,10 @@ class Subject:
             subprocess.check_call(["rustc", "--edition=2021", "-Copt-level=3", "-g", self.source, "-o", program])
         else:
             compiler = ["gcc"] if self.source.suffix == ".c" else ["g++", "-std=c++20"]
-            flags = [*self.build, "-Wall", "-DSTEPSCOPE_MARKS=1", f"-I{MARKS / 'c'}", "-pthread"]
-            subprocess.check_call([*compiler, *flags, self.source, "-o", program, *self.libraries, "-lm"])
+            for build, output in [(self.build, program), ((self.mended or "").split(), f"{program}_mended")]:
+                flags = [*build, "-Wall", "-DSTEPSCOPE_MARKS=1", f"-I{MARKS / 'c'}", "-pthread"]
+                if build:
+                    subprocess.check_call([*compiler, *flags, self.source, "-o", output, *self.libraries, "-lm"])
         if self.strip:
             subprocess.check_call(["strip", *([] if self.strip == "all" else [self.strip]), program])
         return [str(program)]
@@ -78,6 +82,7 @@ class Subject:
     def is_right(self, finding):
         """Whether a finding is of a right kind and names a guilty function."""
         name = re.sub(r"\(.*", "", finding["function"] or "")
+        name = re.sub(r"\[abi:\w+\]", "", name)
         name = name.removesuffix("::{{closure}}")
         name = re.sub(r"^py::([^:]*):/.*", r"\1", name)
         is_guilty = name in self.guilty or without_parameters(name) in map(without_parameters, self.guilty)
@@ -121,7 +126,8 @@ def record(folder, subject, command):
         capture = plain_capture(folder, subject, setting)
         shutil.rmtree(capture, ignore_errors=True)
         options = ["--duration", f"{SECONDS}s", "--output", capture, *subject.options]
-        call = [STEPSCOPE, "record", *options, "--", *command, setting]
+        program = [f"{command[0]}_mended"] if subject.mended and setting == "fast" else command
+        call = [STEPSCOPE, "record", *options, "--", *program, setting]
         subprocess.check_call(call, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
