@@ -82,6 +82,8 @@ impl Work {
             let id = functions.of_node(capture, StackId::from_index(index));
             let caller = capture.stacks[index].parent.map_or(Below::default(), |parent| states[parent.index()]);
             states.push(match functions.is_owner(id) {
+                // What a search asks of each element is part of it.
+                true if caller.searches() && is_closure(&functions.get(id).name) => caller,
                 true => Below::default(),
                 false => caller.then(kinds[id.index()]),
             });
@@ -182,6 +184,10 @@ impl Below {
         }
     }
 
+    fn searches(self) -> bool {
+        matches!(self.library, Some((Work::Search, _)))
+    }
+
     fn work(self) -> Work {
         match (self.library, self.kernel, self.in_kernel) {
             // The kernel's part of an allocation is allocation, that of the linker is linking.
@@ -204,6 +210,11 @@ impl Below {
             (None, ..) => Work::Own,
         }
     }
+}
+
+/// Whether a function is written inside another one.
+fn is_closure(name: &str) -> bool {
+    name.contains("::{lambda") || name.contains("::{{closure}}")
 }
 
 /// Whether a container's function adds elements or makes room for them.
@@ -425,6 +436,11 @@ mod tests {
         assert_eq!(
             work("sim::Find;std::collections::hash::map::HashMap<K, V>::get;core::hash::Hash::hash"),
             Work::LookUp
+        );
+        assert_eq!(work("sim::Find;std::find_if<int*>;sim::Find::{lambda(int)#1}::operator();memcmp"), Work::Search);
+        assert_eq!(
+            work("sim::Find;std::for_each<int*>;sim::Find::{lambda(int)#1}::operator();memcmp"),
+            Work::Comparison
         );
         assert_eq!(work("sim::Find;__memcmp_avx2_movbe"), Work::Comparison);
         assert_eq!(work("sim::Find;std::vector<int>::operator[]"), Work::Container, "access is no look-up");

@@ -394,7 +394,7 @@ impl Facts {
         let varying = one.memory.filter(|memory| !self.is_same(memory.registers));
         let address = one.memory.map_or(0, |memory| memory.registers);
         let plain = one.reads & !address;
-        let data = plain & self.data & !self.places;
+        let data = plain & self.data & (!self.places | self.loaded_in(graph, block, plain));
         // A truth value that a call gives, also where the register held an address before.
         let is_truth = one.mnemonic == Mnemonic::Test && one.is_of_byte && plain == RESULT && self.calls;
         // What else is compared: registers that change are places, such as an end that is met.
@@ -411,6 +411,17 @@ impl Facts {
         // Two loaded values that are compared: an element is compared with its neighbour, unless texts are.
         let both = varying.is_some() && data != 0 || data.count_ones() > 1;
         has_data && others == 0 && !of_text && !with_itself && (!both || is_nested)
+    }
+
+    /// Those of these registers that the block itself loads last, and that no later round reads: data, also where an address was in them before.
+    fn loaded_in(&self, graph: &Graph, block: usize, registers: Registers) -> Registers {
+        let mut left = registers & !self.carried;
+        let mut loaded = 0;
+        for one in graph.blocks[block].operations.iter().rev() {
+            loaded |= if one.effect == Effect::Load { one.writes & left } else { 0 };
+            left &= !changed(one);
+        }
+        loaded
     }
 
     /// The loads from places that make these registers.

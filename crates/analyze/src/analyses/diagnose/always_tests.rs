@@ -49,18 +49,20 @@ fn gains_of_threads_that_run_at_the_same_time_are_shares_of_their_cpu_time() {
 #[test]
 fn a_fixed_sleep_in_each_cycle_is_told_from_one_that_ends_at_a_time() {
     // The work takes 2 to 4 ms of each cycle.
-    let paced = |until_a_time: bool| {
+    let paced_by = |until_a_time: bool, varies: u64| {
         let mut drawing = sampled(lived(&["main"], 300_000_000), |_| "main;sim::Run;sim::Move".to_owned());
         let mut start = 3_000_000;
         for cycle in 0..CYCLES - 30 {
-            let work = 2_000_000 + cycle * 7 % 3 * 1_000_000;
+            let work = 2_000_000 + cycle * 7 % 3 * varies;
             let length = if until_a_time { 10_000_000 - work } else { 10_000_000 };
             drawing = drawing.blocked("main", start..start + length, "sim::Run;clock_nanosleep");
-            start += length + 2_000_000 + (cycle + 1) * 7 % 3 * 1_000_000;
+            start += length + 2_000_000 + (cycle + 1) * 7 % 3 * varies;
         }
         of_kind(&drawing, "fixed-sleep-each-cycle")
     };
+    let paced = |until_a_time: bool| paced_by(until_a_time, 1_000_000);
     assert_eq!(paced(false), ["fixed-sleep-each-cycle | sim::Run | -"]);
+    assert!(paced_by(false, 10_000).is_empty(), "work that hardly varies does not tell the two apart");
     assert!(paced(true).is_empty());
 }
 
@@ -195,6 +197,16 @@ fn a_parser_of_the_programs_own_is_found_at_who_keeps_what_it_parsed() {
     assert_eq!(of_kind(&of_c, "text-parsed-each-step"), ["text-parsed-each-step | sim::Reload | 50"]);
     let number_only = every_second_ms("sim::Value;strtod");
     assert!(of_kind(&number_only, "text-parsed").is_empty(), "nothing is built");
+    let beside = |ms: u64| match ms % 10 {
+        5.. => "main;sim::Run;std::ostream::_M_insert<double>".to_owned(),
+        _ => of_ms(ms),
+    };
+    let beside = sampled(lived(&["main"], WHOLE_NS), beside);
+    assert_eq!(
+        of_kind(&beside, "text-parsed-each-step"),
+        ["text-parsed-each-step | sim::Reload | 50"],
+        "the caller writes text"
+    );
 }
 
 #[test]

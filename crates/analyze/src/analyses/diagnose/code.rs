@@ -185,6 +185,7 @@ fn hot_loops_of_modules(costs: &Costs<'_, '_>, modules: &[ModuleLoops], question
         return Vec::new();
     }
     let mut sums: BTreeMap<(usize, usize), Sums> = BTreeMap::new();
+    let short = short_loops(costs, &of_module);
     for (stack, amount) in costs.cpu.occupied() {
         if questions[stack.index()] {
             add_question(costs, &of_module, stack, amount, &mut sums);
@@ -195,7 +196,9 @@ fn hot_loops_of_modules(costs: &Costs<'_, '_>, modules: &[ModuleLoops], question
         // A call returns to the instruction after it.
         let address = if place.is_leaf { place.address } else { place.address.saturating_sub(1) };
         let innermost = |ranges: &dyn Fn(&CodeLoop) -> bool| {
-            (0..loops.len()).filter(|index| ranges(&loops[*index])).min_by_key(|index| loops[*index].length())
+            let is_long = |index: &usize| !short.contains(&(place.module.index(), *index));
+            let holding = (0..loops.len()).filter(|index| ranges(&loops[*index]) && is_long(index));
+            holding.min_by_key(|index| loops[*index].length())
         };
         let is_compared = matches!(costs.work[stack.index()], Work::Comparison | Work::Text | Work::Search);
         let inside =
@@ -222,6 +225,24 @@ fn hot_loops_of_modules(costs: &Costs<'_, '_>, modules: &[ModuleLoops], question
         Some(HotLoop { is_nested: one.is_nested, ..found })
     });
     made.collect()
+}
+
+/// Loops without calls that are entered again and again and go round a few times only: a loop around them has what they cost.
+fn short_loops(costs: &Costs<'_, '_>, of_module: &[&[CodeLoop]]) -> BTreeSet<(usize, usize)> {
+    let mut sums: BTreeMap<(usize, usize), (u128, u128)> = BTreeMap::new();
+    for (stack, amount) in costs.cpu.occupied() {
+        let Some(place) = Place::of(costs.capture, costs.functions, stack).filter(|place| place.is_leaf) else {
+            continue;
+        };
+        let nested = of_module[place.module.index()].iter().enumerate().filter(|(_, one)| one.is_nested && !one.calls);
+        for (index, one) in nested.filter(|(_, one)| one.shape != LoopShape::Spin) {
+            let (inside, edges) = sums.entry((place.module.index(), index)).or_default();
+            *inside += if CodeLoop::holds(&one.inside, place.address) { amount.weight } else { 0 };
+            *edges += if CodeLoop::holds(&one.edges, place.address) { amount.weight } else { 0 };
+        }
+    }
+    let is_short = |(inside, edges): &(u128, u128)| *inside < GOES_ROUND * *edges;
+    sums.into_iter().filter(|(_, sum)| is_short(sum)).map(|(key, _)| key).collect()
 }
 
 /// Adds a stack that ends in a question to the loop that asks it.

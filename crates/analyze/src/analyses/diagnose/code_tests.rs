@@ -91,6 +91,19 @@ fn a_loop_that_goes_round_a_few_times_is_no_search() {
 }
 
 #[test]
+fn a_loop_around_short_ones_has_what_they_cost() {
+    let capture = drawn(&[(3, INSIDE), (4, EDGE), (6, OTHER)]);
+    let one =
+        |shape, inside, edges, is_nested| CodeLoop { shape, inside, edges, uses: Vec::new(), calls: false, is_nested };
+    let whole = || [near(100), near(200), near(400)].concat();
+    let loops =
+        vec![one(LoopShape::Search, near(100), near(200), true), one(LoopShape::Scan, whole(), near(300), false)];
+    let module =
+        ModuleLoops { path: "/bin/sim".to_owned(), build_id: Some("ab".to_owned()), loops, ..ModuleLoops::default() };
+    assert_eq!(found_in(&capture, &module), ["full-scan-each-step | sim::Look | 60"]);
+}
+
+#[test]
 fn a_loop_of_another_build_is_no_evidence() {
     let mut capture = drawn(&[(4, INSIDE)]);
     capture.modules[0].build_id = Some("cd".to_owned());

@@ -103,6 +103,15 @@ impl Found {
         Self { confidence, ..self }
     }
 
+    /// The gain may be this many times as large: what a change takes away also slows other code, which samples attribute to that code.
+    #[must_use]
+    pub fn up_to(mut self, times: f64, why: &str, command: impl Into<String>) -> Self {
+        if let Some(gain) = &mut self.gain {
+            gain.time.high = gain.time.high.max(gain.time.value * times).min(gain.whole_ns);
+        }
+        self.because(why, command)
+    }
+
     /// Predicts the gain at twice the largest size, from what a change takes away there and at the largest size.
     #[must_use]
     pub fn at_twice(mut self, now: Estimate, twice: Estimate) -> Self {

@@ -19,6 +19,19 @@ fn a_search_of_a_list_is_found_if_it_costs_much() {
 }
 
 #[test]
+fn a_closure_is_part_of_the_function_that_it_is_written_in() {
+    let asks = "sim::Find;std::find_if<int*>;sim::Find::{lambda(int)#1}::operator();memcmp";
+    let of = |stack: &str| found(&looping(|_, tenth| work(tenth, &[(4, stack)], "sim::Move")));
+    assert_eq!(of(asks), ["list-search | sim::Find | 40"]);
+    let sorts = "sim::Run;sim::Order::{lambda(int)#1}::operator();std::sort<int*>";
+    assert_eq!(of(sorts), ["sort-each-step | sim::Order::{lambda(int)#1}::operator() | 40"], "called by another one");
+    assert_eq!(
+        of("sim::Order;sim::Order::{lambda(int)#1}::operator();std::sort<int*>"),
+        ["sort-each-step | sim::Order | 40"]
+    );
+}
+
+#[test]
 fn going_to_an_element_by_its_position_is_a_search_of_a_list_or_a_tree() {
     let next = "std::_Rb_tree_const_iterator<int>::operator++;std::_Rb_tree_increment";
     let walk = format!("sim::Draw;std::advance<std::_Rb_tree_const_iterator<int>, unsigned long>;{next}");
@@ -126,6 +139,11 @@ fn many_messages_have_no_gain_without_their_receivers() {
         ["many-messages-each-step | sim::Tell | -"]
     );
     assert!(found(&looping(|_, tenth| work(tenth, &[(1, send)], "sim::Move"))).is_empty());
+    let receive = "sim::Hear;recv;__x64_sys_recvfrom [kernel]";
+    assert_eq!(
+        found(&looping(|_, tenth| work(tenth, &[(4, receive)], "sim::Move"))),
+        ["many-messages-each-step | sim::Hear | -"]
+    );
 }
 
 #[test]

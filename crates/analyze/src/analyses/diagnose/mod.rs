@@ -16,7 +16,7 @@
 //!
 //! # Order
 //! By gain in percent of the step, or of loading. Findings without a known gain come last, but for memory that grows below a known
-//! function: it comes before gains of less than 5 %.
+//! function: it comes before gains of less than 5 %. A build without optimisation comes first: with it, all other numbers are others.
 
 mod busy_machine;
 mod calls;
@@ -31,6 +31,7 @@ mod recorded;
 mod seen;
 mod step_waits;
 mod table;
+mod tenths;
 mod unexplained;
 
 use std::cmp::Ordering;
@@ -75,6 +76,11 @@ trait Kind: Sync {
 
     /// Whether it ends the program in time, whatever it gains: memory that grows.
     fn ends_program(&self) -> bool {
+        false
+    }
+
+    /// Whether the costs of all functions would be others without it: the build.
+    fn changes_all_costs(&self) -> bool {
         false
     }
 
@@ -124,11 +130,12 @@ impl Finding {
         self.gain.map_or(-1.0, |gain| gain.share().value)
     }
 
-    /// The largest gain first. What has no gain comes last, but for what ends the program in time.
+    /// The largest gain first. What has no gain comes last, but for what ends the program in time, and for a build that makes all numbers others.
     fn order(&self, other: &Self) -> Ordering {
-        let urgency = |one: &Self| match one.kind.ends_program() && one.function.is_some() {
-            true => one.share().max(ENDS_PROGRAM),
-            false => one.share(),
+        let urgency = |one: &Self| match () {
+            () if one.kind.changes_all_costs() && one.found.confidence == Confidence::Strong => f64::INFINITY,
+            () if one.kind.ends_program() && one.function.is_some() => one.share().max(ENDS_PROGRAM),
+            () => one.share(),
         };
         urgency(other).total_cmp(&urgency(self)).then_with(|| self.cause().cmp(&other.cause()))
     }
@@ -234,7 +241,8 @@ impl Diagnosis {
                     return Vec::new();
                 }
                 let found = kind.find(own, other).into_iter();
-                let named = found.map(|found| python::without_interpreter(own, with_calls(own, found)));
+                let named =
+                    found.map(|found| python::without_interpreter(own, with_calls(own, without_closure(own, found))));
                 named.map(|found| (kind, found)).collect::<Vec<_>>()
             };
             Some(Shown { seen: own, found: without_effects(KINDS.iter().flat_map(of_kind).collect()) })
@@ -282,6 +290,19 @@ fn without_effects(found: Vec<(&'static dyn Kind, Found)>) -> Vec<(&'static dyn 
             && causes.iter().any(|(effects, of)| *of == found.function && effects.contains(&kind.name()))
     };
     found.into_iter().filter(|one| !is_effect(one)).collect()
+}
+
+/// A finding that names the function that its closure is written in.
+fn without_closure(seen: &Seen<'_, '_>, found: Found) -> Found {
+    let Some((closure, outer)) = found.function.map(|function| (function, seen.enclosing(function))) else {
+        return found;
+    };
+    if closure == outer {
+        return found;
+    }
+    let quoted = |function| format!("`{}`", seen.name(function));
+    let title = found.title.replace(&quoted(closure), &quoted(outer));
+    Found { function: Some(outer), title, ..found }
 }
 
 /// A finding with the calls of its function as evidence.
@@ -412,7 +433,9 @@ fn mean_gain(gains: &[Gain]) -> Option<Gain> {
     let number = gains.len() as f64;
     let mean = |of: fn(&Gain) -> f64| gains.iter().map(of).sum::<f64>() / number;
     let (value, whole_ns) = (mean(|gain| gain.time.value), mean(|gain| gain.whole_ns));
-    let of_sampling = mean(|gain| (gain.time.high - gain.time.low) / 2.0) / number.sqrt();
+    // Some gains may be larger rather than smaller.
+    let below = mean(|gain| gain.time.value - gain.time.low) / number.sqrt();
+    let above = mean(|gain| gain.time.high - gain.time.value) / number.sqrt();
     let of_repetition = match gains.len() {
         1 => 0.0,
         _ => {
@@ -420,8 +443,8 @@ fn mean_gain(gains: &[Gain]) -> Option<Gain> {
             student::quantile(0.975, number - 1.0) * (variance / number).sqrt()
         }
     };
-    let half = of_sampling.max(of_repetition);
-    let time = Estimate { value, low: (value - half).max(0.0), high: (value + half).min(whole_ns) };
+    let (low, high) = (value - below.max(of_repetition), value + above.max(of_repetition));
+    let time = Estimate { value, low: low.max(0.0), high: high.min(whole_ns) };
     Some(Gain { time, whole_ns, basis: first.basis })
 }
 

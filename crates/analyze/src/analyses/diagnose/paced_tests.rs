@@ -140,6 +140,41 @@ fn openmp_threads_that_wait_in_a_loop_for_one_with_more_work_are_found() {
     assert!(team(2, "sim::Repel").is_empty(), "work of no parallel region");
 }
 
+#[test]
+fn threads_that_take_turns_for_the_interpreters_lock_gain_what_taking_turns_costs() {
+    let mut text = String::new();
+    for cycle in 0..STEPS {
+        let start = cycle * STEP_NS;
+        for (thread, at) in [("one", 0), ("other", 2_500_000)] {
+            let _ = writeln!(text, "@{} {thread};sim::Work 2000000", start + at + 1_000);
+            let _ =
+                writeln!(text, "@{} {thread};sim::Work;PyEval_RestoreThread;take_gil 500000", start + at + 2_100_000);
+        }
+    }
+    let mut drawing = Drawing::new().window(0..WHOLE_NS).process(1, "python3");
+    for thread in ["one", "other"] {
+        drawing = drawing.lived(thread, 0..WHOLE_NS, STEPS * 2_500_000);
+    }
+    drawing = drawing.folded(Event::sampled("cpu-clock", "ns"), &text);
+    let stack = "sim::Work;PyEval_RestoreThread;take_gil;pthread_cond_timedwait";
+    for cycle in 0..STEPS {
+        let start = cycle * STEP_NS;
+        for (thread, by, waits) in
+            [("other", "one", start..start + 2_500_000), ("one", "other", start + 2_500_000..start + 5_000_000)]
+        {
+            let by = drawing.thread(by);
+            drawing = drawing.blocked_then_runnable(thread, waits, 0, stack);
+            drawing.capture.waits.change_last(|wait| wait.waker = Some(by));
+        }
+    }
+    let rows = found(&drawing.capture);
+    assert_eq!(
+        rows,
+        ["gil-wait | sim::Work | 20"],
+        "half of the time they wait, a fifth of the CPU time is for the lock"
+    );
+}
+
 /// A thread of Python that waits at a stack for `wait_us` of each cycle, and another one that computes.
 fn python(wait_us: u64, stack: &str) -> Vec<String> {
     let mut text = String::new();

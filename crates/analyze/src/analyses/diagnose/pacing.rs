@@ -17,9 +17,8 @@ use crate::query::waits::blocked_ns;
 /// How often a loop sleeps there, per step.
 const PER_STEP: std::ops::RangeInclusive<f64> = 0.5..=1.5;
 
-/// Without steps: fewest sleeps of the busiest thread, and the number of ten parts of the time in which it sleeps.
+/// Without steps: fewest sleeps of the busiest thread.
 const FEWEST: u64 = 20;
-const STEADY: usize = 8;
 
 /// Least part of the step's running time before a sleep in its middle, and after it.
 const WORK: f64 = 0.1;
@@ -51,7 +50,7 @@ pub(super) fn of(seen: &Seen<'_, '_>) -> Pacing {
             let is_end = seen.capture().info.found_step.is_some() || 2 * sleeps.within < sleeps.count;
             is_end && PER_STEP.contains(&(sleeps.count as f64 / steps))
         }
-        None => sleeps.count >= FEWEST && sleeps.met.count() >= STEADY,
+        None => sleeps.count >= FEWEST && sleeps.met.are_most(),
     });
     let longest = longest.max_by_key(|(function, sleeps)| (sleeps.ns, *function));
     longest.map_or(Pacing::default(), |(function, sleeps)| Pacing {

@@ -43,6 +43,13 @@ pub(super) fn takes_lock(seen: &Seen<'_, '_>) -> Vec<bool> {
     seen.paths_through(|function| !function.owned && TAKES.contains(&&*own_name(&function.name)))
 }
 
+/// One flag per stack: whether a thread takes the interpreter's global lock there, or lets another one have it.
+pub(super) fn hands_lock_over(seen: &Seen<'_, '_>) -> Vec<bool> {
+    const DROPS: [&str; 3] = ["drop_gil", "PyEval_SaveThread", "PyEval_ReleaseThread"];
+    let drops = seen.paths_through(|function| !function.owned && DROPS.contains(&&*own_name(&function.name)));
+    takes_lock(seen).into_iter().zip(drops).map(|(takes, drops)| takes || drops).collect()
+}
+
 /// What costs, at the start of a sentence.
 pub(super) const IN_CPYTHON: &str = "CPython's functions for it take";
 

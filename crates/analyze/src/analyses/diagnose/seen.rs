@@ -12,12 +12,13 @@ use super::code::{Costs, HotLoop, ReadCode, hot_loops, no_waits, questions, rais
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
 use super::recorded::Recorded;
+pub(super) use super::tenths::Tenths;
 use crate::Function;
 use crate::analyses::critical_path::PathWeights;
 use crate::query::events::{self, Role};
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::off_cpu::OffCpu;
-use crate::query::qualified_name::python_function;
+use crate::query::qualified_name::{own_name, python_function};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 use crate::query::weights::{Amount, StackWeights, percent};
@@ -32,12 +33,27 @@ const STEADY: f64 = 0.85;
 /// Least part of a cost below the function that decides it.
 const NEARLY_ALL: f64 = 0.9;
 
+/// Least percent of CPU time of a closure that counts as the function that it is written in.
+const LEAST_OF_CLOSURE: f64 = 1.0;
+
 /// Fewest samples of a cost that recurs.
 const FEWEST_SAMPLES: usize = 8;
 
-/// Fewest samples that recur, and tenths of the recording that they are in.
+/// Fewest samples that recur.
 const FEWEST_RECURRING: usize = 20;
-const MOST_TENTHS: usize = 8;
+
+/// Beginnings of the names of functions by which a thread gives up its CPU, and asks again later.
+pub(super) const YIELDING_FUNCTIONS: &[&str] = &[
+    "sched_yield",
+    "__sched_yield",
+    "__x64_sys_sched_yield",
+    "__arm64_sys_sched_yield",
+    "do_sched_yield",
+    "os_sched_yield",
+    "std::this_thread::yield",
+    "std::thread::functions::yield_now",
+    "std::thread::yield_now",
+];
 
 /// The sleeps that keep a loop's pace.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,6 +79,8 @@ pub(super) struct Seen<'s, 'a> {
     of_probes: Amount,
     /// What each stack does for its nearest owned function.
     pub work: Vec<Work>,
+    /// Closures, each with the function that it is written in and that alone leads to it.
+    closures: Vec<(FunctionId, FunctionId)>,
     pub off_cpu: OffCpu<'a>,
     /// The critical path of steps.
     pub path: Option<PathWeights>,
@@ -102,7 +120,7 @@ impl<'s, 'a> Seen<'s, 'a> {
         let path = loops.as_ref().and_then(|_| PathWeights::of(selection));
         let (work, off_cpu) = (Work::of_stacks(selection), selection.off_cpu());
         let recorded = Recorded::of(selection, loops.as_deref());
-        (total > 0).then_some(Self {
+        let mut seen = (total > 0).then_some(Self {
             selection,
             loops,
             cpu,
@@ -110,6 +128,7 @@ impl<'s, 'a> Seen<'s, 'a> {
             total,
             of_probes,
             work,
+            closures: Vec::new(),
             off_cpu,
             path,
             pacing: Pacing::default(),
@@ -121,7 +140,32 @@ impl<'s, 'a> Seen<'s, 'a> {
             questions: Vec::new(),
             raises: Vec::new(),
             recorded,
-        })
+        })?;
+        seen.closures = seen.closures();
+        Some(seen)
+    }
+
+    /// Closures that cost something, each with the function that it is written in and that alone leads to it.
+    fn closures(&self) -> Vec<(FunctionId, FunctionId)> {
+        let costly = self.inclusive().into_iter().filter(|(_, amount)| self.share(*amount) >= LEAST_OF_CLOSURE);
+        let written_in = costly.filter_map(|(closure, _)| {
+            let own = own_name(self.name(closure));
+            let outer = enclosing(&own)?;
+            let caller = self.common_owner_above(closure, &self.under(closure))?;
+            (own_name(self.name(caller)) == outer).then_some((closure, caller))
+        });
+        written_in.collect()
+    }
+
+    /// The function that a closure is written in; any other function itself.
+    pub fn enclosing(&self, function: FunctionId) -> FunctionId {
+        let written_in = self.closures.iter().find(|(closure, _)| *closure == function);
+        written_in.map_or(function, |(_, outer)| self.enclosing(*outer))
+    }
+
+    /// The nearest owned function of a stack. A closure is part of the function that it is written in.
+    pub fn owner(&self, stack: StackId) -> Option<FunctionId> {
+        self.functions().attributed(stack).map(|function| self.enclosing(function))
     }
 
     pub fn capture(&self) -> &'a Capture {
@@ -179,7 +223,7 @@ impl<'s, 'a> Seen<'s, 'a> {
 
     /// CPU time attributed to each owned function, of the work that counts; the largest first.
     pub fn by_owner(&self, counts: impl Fn(Work) -> bool) -> Vec<(FunctionId, Amount)> {
-        self.by_function(|stack| self.functions().attributed(stack).filter(|_| counts(self.work[stack.index()])))
+        self.by_function(|stack| self.owner(stack).filter(|_| counts(self.work[stack.index()])))
     }
 
     /// CPU time of each function, with the function that each stack counts for; the largest first.
@@ -195,7 +239,7 @@ impl<'s, 'a> Seen<'s, 'a> {
 
     /// Whether a stack's nearest owned function is `owner`, and its work counts.
     pub fn is_at(&self, owner: FunctionId, counts: impl Fn(Work) -> bool) -> impl Fn(StackId) -> bool {
-        move |stack| self.functions().attributed(stack) == Some(owner) && counts(self.work[stack.index()])
+        move |stack| self.owner(stack) == Some(owner) && counts(self.work[stack.index()])
     }
 
     /// CPU time attributed to a function, of the work that counts.
@@ -226,9 +270,9 @@ impl<'s, 'a> Seen<'s, 'a> {
         self.functions().paths_through(self.capture(), &flags)
     }
 
-    /// One flag per stack: whether the thread gives up its CPU there, and asks again later.
+    /// One flag per stack: whether the thread gives up its CPU there.
     pub fn yields(&self) -> Vec<bool> {
-        self.paths_through(|function| function.name.contains("sched_yield") || function.name.contains("thread::yield"))
+        self.paths_through(|function| is_one_of(function, YIELDING_FUNCTIONS))
     }
 
     /// The deepest owned function that nearly all of the cost at these stacks is below.
@@ -328,7 +372,7 @@ impl<'s, 'a> Seen<'s, 'a> {
                 count += 1;
             }
         }
-        self.is_steady(at) || (count >= FEWEST_RECURRING && tenths.count() >= MOST_TENTHS)
+        self.is_steady(at) || (count >= FEWEST_RECURRING && tenths.are_most())
     }
 
     /// Owned functions with at least `least` percent of work that counts, all the time; in loading at any time.
@@ -495,6 +539,11 @@ impl<'s, 'a> Seen<'s, 'a> {
     }
 }
 
+/// The own name of the function that a closure is written in, from that of the closure.
+fn enclosing(own: &str) -> Option<&str> {
+    ["::{lambda", "::{{closure}}"].iter().find_map(|mark| own.find(mark)).map(|at| &own[..at])
+}
+
 /// Takes out what the recorder's probes cost: the traps of its breakpoints, where it counts steps or looks for them.
 fn take_probes(cpu: &mut StackWeights, selection: &Selection<'_>) -> Amount {
     const TRAPS: [&str; 3] = ["asm_exc_int3", "asm_exc_debug", "uprobe_notify_resume"];
@@ -506,6 +555,12 @@ fn take_probes(cpu: &mut StackWeights, selection: &Selection<'_>) -> Amount {
     probed.into_iter().map(|stack| std::mem::take(&mut cpu.own[stack.index()])).sum()
 }
 
+/// Whether it is no owned function, and its name begins like this.
+pub(super) fn is_one_of(function: &Function, starts: &[&str]) -> bool {
+    let own = own_name(&function.name);
+    !function.owned && starts.iter().any(|start| own.starts_with(start))
+}
+
 /// The name of a kernel's function, without the mark that some sources append.
 fn kernel_name(function: &Function) -> &str {
     function.name.strip_suffix("_[k]").unwrap_or(&function.name)
@@ -514,26 +569,4 @@ fn kernel_name(function: &Function) -> &str {
 /// All of the flagged stacks, nothing of the others.
 pub(super) fn parts(flags: impl Iterator<Item = bool>) -> Vec<f32> {
     flags.map(|flag| if flag { 1.0 } else { 0.0 }).collect()
-}
-
-/// In which of ten equal parts of a time something happens.
-#[derive(Debug, Default)]
-pub(super) struct Tenths([bool; 10]);
-
-impl Tenths {
-    /// It happens at this time of `span`; before it or after it counts as its first or last part.
-    pub fn meet(&mut self, time_ns: u64, span: &Range<u64>) {
-        let since_ns = u128::from(time_ns.saturating_sub(span.start));
-        self.meet_part((since_ns * 10 / u128::from((span.end - span.start).max(1))) as usize);
-    }
-
-    /// It happens in this part.
-    pub fn meet_part(&mut self, part: usize) {
-        self.0[part.min(self.0.len() - 1)] = true;
-    }
-
-    /// The number of parts.
-    pub fn count(&self) -> usize {
-        self.0.iter().filter(|met| **met).count()
-    }
 }

@@ -117,6 +117,13 @@ fn values_that_go_through_text_are_found_in_steps_and_in_loading() {
     assert_eq!(rows, ["values-through-text | sim::Show | 30"]);
     let log = looping(|_, tenth| work(tenth, &[(2, "sim::Log;std::ostream::_M_insert<double>")], "sim::Move"));
     assert_eq!(found(&log), ["values-through-text | sim::Log | -"], "a log has to be text");
+    let put = "sim::Log;sim::Pose::Print;std::ostream::_M_insert<double>";
+    let own = "sim::Log;std::ostream::_M_insert<double>";
+    let with = |other: &str| found(&looping(|_, tenth| work(tenth, &[(3, put), (4, own), (5, other)], "sim::Move")));
+    let faults = "sim::Move;asm_exc_page_fault [kernel]";
+    assert_eq!(with(faults)[0], "values-through-text | sim::Log | 40", "nobody writes the text");
+    let writes = "sim::Save;write;__x64_sys_write [kernel]";
+    assert_eq!(with(writes)[0], "values-through-text | sim::Log | -", "it is written");
 }
 
 #[test]
@@ -241,20 +248,24 @@ fn beside_steps(samples: &str) -> Drawing {
 #[test]
 fn a_thread_that_polls_is_found_and_one_that_works_periodically_is_not() {
     // A wait each 10 ms for one second, and the time that the thread runs between them.
-    let waking = |run_ns: u64, runs: &str| {
+    let waiting = |run_ns: u64, runs: &str, waits: &str| {
         let samples = format!("@500 main;sim::Step 9000\n@600 helper;{runs} 1000");
         let mut drawing = beside_steps(&samples);
         for start in (0..100).map(|number| number * 10_000_000) {
-            drawing =
-                drawing.blocked_then_runnable("helper", start + run_ns..start + 10_000_000, 0, "sim::Look;nanosleep");
+            drawing = drawing.blocked_then_runnable("helper", start + run_ns..start + 10_000_000, 0, waits);
         }
         drawing.capture.info.phase = Some(Phase::Steady);
         found(&drawing.capture)
     };
+    let waking = |run_ns: u64, runs: &str| waiting(run_ns, runs, "sim::Look;nanosleep");
     // The run before the first wait is no look.
     assert_eq!(waking(5_000, "sim::Look"), ["polling | sim::Look | 9.9"]);
     assert!(waking(200_000, "sim::Look").is_empty(), "{:?}", waking(200_000, "sim::Look"));
     assert!(waking(5_000, "sim::Look;sim::Filter").is_empty(), "a short task");
+    let polls = waiting(5_000, "sim::Look", "sim::Look;poll;__x64_sys_poll [kernel];do_sys_poll [kernel]");
+    assert_eq!(polls, ["polling | sim::Look | 9.9"]);
+    let receives = waiting(5_000, "sim::Look", "sim::Look;recv;__x64_sys_recvfrom [kernel];__skb_recv_udp [kernel]");
+    assert!(receives.is_empty(), "a message came, perhaps from another machine: {receives:?}");
 }
 
 #[test]
@@ -351,6 +362,11 @@ fn a_build_without_optimisation_is_found_by_calls_that_are_always_inlined() {
         ["std::vector<int>::operator[]", "std::unique_ptr<int>::get", "std::vector<int>::begin", "std::move<int&>"];
     let capture = looping(|_, tenth| accessors.get(tenth as usize).map_or("sim::Move", |name| name).to_owned());
     assert_eq!(found(&capture), ["slow-build | - | -"]);
+    let with_a_sort = looping(|_, tenth| match tenth {
+        8.. => "sim::Order;std::sort<int*>".to_owned(),
+        tenth => accessors.get(tenth as usize).map_or("sim::Move", |name| name).to_owned(),
+    });
+    assert_eq!(found(&with_a_sort), ["slow-build | - | -", "sort-each-step | sim::Order | 20"]);
     let inlined = looping(|_, tenth| {
         accessors.get(tenth as usize).map_or("sim::Move".to_owned(), |name| format!("{name} [inl]"))
     });

@@ -72,8 +72,8 @@ impl Kind for Allocations {
             return Vec::new();
         }
         let mut found = python_containers::found(seen);
-        let mut covered = vec![false; seen.capture().stacks.len()];
         // `copies-each-step` has these.
+        let mut covered = copies::stacks(seen);
         let of_copies = copies::of_objects(seen);
         for (function, under) in builders(seen).into_iter().filter(|(function, _)| !of_copies.contains(function)) {
             let is_new = |stack: StackId| under[stack.index()] && !covered[stack.index()];

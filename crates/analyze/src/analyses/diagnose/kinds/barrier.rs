@@ -172,9 +172,8 @@ fn at_join(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
     Some(found).filter(|found| found.gain.is_some_and(|gain| gain.share().value >= LEAST))
 }
 
-/// Fewest waits of a worker for another one, and the number of ten parts of the time in which it waits.
+/// Fewest waits of a worker for another one.
 const FEWEST_WAITS: f64 = 50.0;
-const STEADY: usize = 8;
 
 /// The waits of a thread for others, where no steps are known.
 #[derive(Default)]
@@ -209,7 +208,7 @@ impl Waits {
     }
 
     fn is_steady(&self) -> bool {
-        self.count >= FEWEST_WAITS && self.met.count() >= STEADY
+        self.count >= FEWEST_WAITS && self.met.are_most()
     }
 
     /// Whether most of the time is ended by one thread.

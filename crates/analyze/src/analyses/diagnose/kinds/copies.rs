@@ -31,6 +31,10 @@ const MAKES: [&str; 6] =
 /// Parts of functions that make room in a container.
 const GROWS: [&str; 5] = ["_M_realloc", "reserve", "_M_default_append", "_M_fill_insert", "_M_range_insert"];
 
+/// How much a change may gain, as a multiple of what the copies cost.
+const COLD: f64 = 1.3;
+const COLD_WHY: &str = "The gain may be a third larger: code that works on a fresh copy waits for memory, which the original has in the caches.";
+
 pub(super) struct Copies;
 
 impl Kind for Copies {
@@ -50,42 +54,53 @@ impl Kind for Copies {
         if seen.is_loading() {
             return Vec::new();
         }
-        let copies = copies_elements(seen);
-        let in_python = seen.paths_through(copies_in_python);
-        let of_nodes = seen.paths_through(copies_nodes);
-        let objects = copied_objects(seen, &copies);
-        let is_copy = |stack: StackId| {
-            let index = stack.index();
-            copies[index] || in_python[index] || of_nodes[index] || objects[index].is_some()
-        };
-        let has_one_user: Vec<(FunctionId, bool)> = users_of_objects(seen, &objects);
-        // An object that several functions copy is one finding.
-        let object = |stack: StackId| objects[stack.index()].filter(|one| has_one_user.contains(&(*one, false)));
-        let user_of = |stack: StackId| object(stack).or_else(|| user_of(seen, stack));
-        let user = |stack: StackId| is_copy(stack).then(|| user_of(stack)).flatten();
-        let (making, releasing) = (makes_copies(seen, is_copy), releases::stacks(seen));
-        let large = seen.by_function(user).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
-        large
-            .filter(|(owner, _)| seen.is_steady(|stack| user(stack) == Some(*owner)))
-            .map(|(owner, amount)| {
-                let title = match has_one_user.contains(&(owner, false)) {
-                    true => {
-                        format!("`{}` copies objects with all that is in them {}", seen.name(owner), seen.repeatedly())
-                    }
-                    false => format!("`{}` copies a container {}", seen.name(owner), seen.repeatedly()),
-                };
-                let is_of_it = |stack: StackId| {
-                    let is_made = making[stack.index()] && is_of_copy(seen.work[stack.index()]);
-                    user(stack) == Some(owner) || (is_made && user_of(stack) == Some(owner))
-                };
-                let without = releases::with_their_part(seen, is_of_it, &releasing);
-                Found::of(seen, owner, title, without).sure(Confidence::Fair).because(
-                    format!("Making the copies takes {} of the CPU time, all the time.", percent(seen.share(amount))),
-                    explain(seen, owner),
-                )
-            })
-            .collect()
+        copies(seen)
     }
+}
+
+/// Containers and objects that are copied all the time.
+fn copies(seen: &Seen<'_, '_>) -> Vec<Found> {
+    let copies = copies_elements(seen);
+    let in_python = seen.paths_through(copies_in_python);
+    let of_nodes = seen.paths_through(copies_nodes);
+    let objects = copied_objects(seen, &copies);
+    let is_copy = |stack: StackId| {
+        let index = stack.index();
+        copies[index] || in_python[index] || of_nodes[index] || objects[index].is_some()
+    };
+    let has_one_user: Vec<(FunctionId, bool)> = users_of_objects(seen, &objects);
+    // An object that several functions copy is one finding.
+    let object = |stack: StackId| objects[stack.index()].filter(|one| has_one_user.contains(&(*one, false)));
+    let user_of = |stack: StackId| object(stack).or_else(|| user_of(seen, stack));
+    let user = |stack: StackId| is_copy(stack).then(|| user_of(stack)).flatten();
+    let (making, releasing) = (makes_copies(seen, is_copy), releases::stacks(seen));
+    let large = seen.by_function(user).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
+    large
+        .filter(|(owner, _)| seen.is_steady(|stack| user(stack) == Some(*owner)))
+        .map(|(owner, amount)| {
+            let title = match has_one_user.contains(&(owner, false)) {
+                true => {
+                    format!("`{}` copies objects with all that is in them {}", seen.name(owner), seen.repeatedly())
+                }
+                false => format!("`{}` copies a container {}", seen.name(owner), seen.repeatedly()),
+            };
+            let is_of_it = |stack: StackId| {
+                let is_made = making[stack.index()] && is_of_copy(seen.work[stack.index()]);
+                user(stack) == Some(owner) || (is_made && user_of(stack) == Some(owner))
+            };
+            let without = releases::with_their_part(seen, is_of_it, &releasing);
+            let text =
+                format!("Making the copies takes {} of the CPU time, all the time.", percent(seen.share(amount)));
+            let found = Found::of(seen, owner, title, without).sure(Confidence::Fair);
+            found.because(text, explain(seen, owner)).up_to(COLD, COLD_WHY, explain(seen, owner))
+        })
+        .collect()
+}
+
+/// One flag per stack: whether a finding of this kind takes it away. What is copied is no allocation of its own.
+pub(super) fn stacks(seen: &Seen<'_, '_>) -> Vec<bool> {
+    let found = if seen.is_loading() { Vec::new() } else { copies(seen) };
+    (0..seen.capture().stacks.len()).map(|index| found.iter().any(|one| one.without[index] == 1.0)).collect()
 }
 
 /// Least part of a constructor's cost for copying elements, and for all that copies take.

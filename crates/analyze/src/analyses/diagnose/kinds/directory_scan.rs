@@ -34,7 +34,7 @@ impl Kind for DirectoryScan {
     }
 
     fn effects(&self) -> &'static [&'static str] {
-        &["file-state-each-step"]
+        &["file-state-each-step", "allocations-each-step"]
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
@@ -48,7 +48,13 @@ impl Kind for DirectoryScan {
                 if seen.share(files) < LEAST || (listing.weight as f64) < LISTING * files.weight as f64 {
                     return None;
                 }
-                let goes = |index: usize| under[index] && (is_of_files(seen.work[index]) || prepares(seen.work[index]));
+                // A function that does little else makes its lists and paths for the scan.
+                let all = seen.sum(|stack| under[stack.index()]);
+                let is_for_scan = files.weight * 2 >= all.weight;
+                let goes = |index: usize| {
+                    let work = seen.work[index];
+                    under[index] && (is_of_files(work) || prepares(work) || (is_for_scan && work != Work::Own))
+                };
                 let title = format!("`{}` lists a directory and looks at each file", seen.name(owner));
                 let without = parts((0..under.len()).map(goes));
                 let found = Found::of(seen, owner, title, without).because(

@@ -1,7 +1,7 @@
 //! A loop is paced by a sleep of fixed length, so each of its cycles is longer by the time of its work.
 //!
 //! Evidence: a thread sleeps at one place again and again, always for the same time, while the time from the end of a sleep to
-//! that of the next one varies with its work, which is 5 % of it or more. The thread waits for nothing else. It has no gain, because
+//! that of the next one varies with its work, which is 15 % of it or more. The thread waits for nothing else. It has no gain, because
 //! nobody says that the sleep's length is meant as the period; the evidence says how much shorter cycles would be. Look-alikes: a loop that sleeps until a point in time: its sleeps
 //! vary with its work, and its cycles do not; a pause that is wanted after each piece of work.
 
@@ -15,21 +15,22 @@ use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
 use stepscope_model::ThreadId;
 
-/// Fewest sleeps of a thread, and the number of ten parts of the time in which it sleeps.
+/// Fewest sleeps of a thread.
 const FEWEST: usize = 20;
-const STEADY: usize = 8;
 
 /// Lengths of sleeps that pace a loop, in ns.
 const LENGTHS: std::ops::RangeInclusive<f64> = 500_000.0..=500_000_000.0;
 
-/// Least spread of cycles, as a multiple of that of the sleeps in them.
+/// Least spread of cycles, as a multiple of that of the sleeps in them, and as a part of the cycle. Where the work does not vary, fixed sleeps
+/// look like sleeps that end at points in time.
 const VARIES: f64 = 3.0;
+const SPREAD: f64 = 0.01;
 
 /// Most that the sleeps vary, as a part of their length.
 const FIXED: f64 = 0.05;
 
-/// Least work, and least other waits that pace the loop, in percent of the cycle.
-const LEAST: f64 = 5.0;
+/// Least work, and least other waits that pace the loop, in percent of the cycle. A loop that is late by less keeps its pace well enough.
+const LEAST: f64 = 15.0;
 const OTHER: f64 = 10.0;
 
 /// Least part of the program's CPU time that the thread takes.
@@ -80,7 +81,7 @@ impl Kind for FixedSleep {
                 percent(100.0 * pace.work_ns.min(pace.sleep_ns) / cycle)
             );
             // Whether the loop has to keep a pace is not known.
-            let one = Found::of_program(title, None).about(Some(pace.function)).sure(Confidence::Fair);
+            let one = Found::of_program(title, None).about(Some(pace.function)).sure(Confidence::Weak);
             found.push(one.because(text, "show --view wall"));
         }
         found
@@ -110,7 +111,7 @@ impl Pace {
         let (first, last) = sleeps.first().zip(sleeps.last()).filter(|_| sleeps.len() > FEWEST)?;
         let mut met = Tenths::default();
         sleeps.iter().for_each(|(start, _)| met.meet(*start, &span));
-        if met.count() < STEADY {
+        if !met.are_most() {
             return None;
         }
         let between = seen.off_cpu.spent(thread, first.1..last.0)?;
@@ -121,7 +122,8 @@ impl Pace {
         let lengths = Quartiles::of(sleeps.iter().map(|(start, end)| end - start))?;
         let periods = Quartiles::of(sleeps.windows(2).map(|pair| pair[1].1 - pair[0].1))?;
         let cycle = lengths.median + work_ns;
-        let is_fixed = lengths.spread() <= FIXED * lengths.median && periods.spread() >= VARIES * lengths.spread();
+        let is_fixed = lengths.spread() <= FIXED * lengths.median
+            && periods.spread() >= (VARIES * lengths.spread()).max(SPREAD * periods.median);
         let matters = 100.0 * work_ns >= LEAST * cycle && 100.0 * other_ns <= OTHER * cycle;
         (is_fixed && matters && LENGTHS.contains(&lengths.median)).then_some(Self {
             function,

@@ -26,9 +26,8 @@ const OF_TIME: f64 = 0.01;
 /// Least part of the recorded time that it runs: who has little to do waits long for little.
 const RUNS: f64 = 0.03;
 
-/// Fewest waits, and the number of ten parts of the time in which there are some.
+/// Fewest waits.
 const FEWEST: u64 = 50;
-const STEADY: usize = 8;
 
 pub(super) struct GilWait;
 
@@ -58,8 +57,12 @@ impl Kind for GilWait {
         if !takes_lock.contains(&true) {
             return Vec::new();
         }
-        let mut waiting: Vec<Waiting> =
-            seen.selection.threads().filter_map(|(thread, _)| Waiting::of(seen, &takes_lock, thread)).collect();
+        let cpu = seen.selection.cpu_times();
+        let work = |thread: ThreadId| (thread, work_of(seen, thread), cpu[thread.index()].unwrap_or(0));
+        let works: Vec<(ThreadId, Option<FunctionId>, u64)> =
+            seen.selection.threads().map(|(thread, _)| work(thread)).collect();
+        let waits = |thread| Waiting::of(seen, &takes_lock, thread, take_turns(&works, thread));
+        let mut waiting: Vec<Waiting> = seen.selection.threads().filter_map(|(thread, _)| waits(thread)).collect();
         waiting.sort_by(|a, b| b.share().total_cmp(&a.share()));
         let mut found: Vec<Found> = Vec::new();
         for one in waiting {
@@ -80,9 +83,23 @@ impl Kind for GilWait {
                 one.rate,
                 percent(one.share())
             );
-            let gain = Gain::of_phase_waiting(one.ns, one.able_ns);
-            let one = Found::of_program(title, Some(gain)).about(Some(one.function)).sure(Confidence::Strong);
-            found.push(one.because(text, "show --view wall"));
+            let mut gain = Gain::of_phase_waiting(one.ns, one.able_ns);
+            let strong = |gain| Found::of_program(title, Some(gain)).about(Some(one.function)).sure(Confidence::Strong);
+            if !one.takes_turns {
+                found.push(strong(gain).because(text, "show --view wall"));
+                continue;
+            }
+            // Work that takes turns is not done sooner because nobody waits: what surely goes is the time for taking turns.
+            gain.time.value = one.part_of_lock * gain.whole_ns;
+            gain.time.low = gain.time.value / 2.0;
+            gain.time.high = gain.time.high.max(gain.time.value);
+            let turns = format!(
+                "The threads that hold it do the same work, so they take turns. Taking turns costs {}: that is the gain of one thread. \
+                 Processes on CPUs that are free gain up to {}.",
+                percent(gain.share().value),
+                percent(gain.share().high)
+            );
+            found.push(strong(gain).because(text, "show --view wall").because(turns, "show --view threads"));
         }
         found
     }
@@ -99,10 +116,14 @@ struct Waiting {
     able_ns: f64,
     /// Waits per second.
     rate: f64,
+    /// Whether most of what other threads do is the same work.
+    takes_turns: bool,
+    /// The part of all CPU time that taking and dropping the lock costs.
+    part_of_lock: f64,
 }
 
 impl Waiting {
-    fn of(seen: &Seen<'_, '_>, takes_lock: &[bool], thread: ThreadId) -> Option<Self> {
+    fn of(seen: &Seen<'_, '_>, takes_lock: &[bool], thread: ThreadId, takes_turns: bool) -> Option<Self> {
         let (span, mut classes) = (seen.span(), Classes::new(seen.capture(), seen.functions()));
         let (mut count, mut ns, mut slept_ns, mut met) = (0, 0, 0, Tenths::default());
         let mut by_function: BTreeMap<FunctionId, u64> = BTreeMap::new();
@@ -128,22 +149,36 @@ impl Waiting {
         let most = |sums: BTreeMap<FunctionId, u64>| sums.into_iter().max_by_key(|(_, ns)| *ns).map(|(one, _)| one);
         let spent = seen.off_cpu.spent(thread, span.clone())?;
         let length = (span.end - span.start).max(1) as f64;
+        let function = most(by_function)?;
+        let holder = ended_by.into_iter().max_by_key(|(_, ns)| *ns).and_then(|(holder, _)| work_of(seen, holder));
+        let handing_over = python::hands_lock_over(seen);
         let waiting = Self {
-            function: most(by_function)?,
-            holder: ended_by.into_iter().max_by_key(|(_, ns)| *ns).and_then(|(holder, _)| work_of(seen, holder)),
+            function,
+            holder,
+            takes_turns,
+            part_of_lock: seen.share(seen.sum(|stack| handing_over[stack.index()])) / 100.0,
             ns: ns as f64,
             able_ns: (spent.running + spent.blocked).saturating_sub(slept_ns).max(1) as f64,
             rate: count as f64 * 1e9 / length,
         };
         let runs = spent.running as f64 >= RUNS * length;
         let matters = waiting.share() >= LEAST && waiting.ns >= OF_TIME * length && runs;
-        (count >= FEWEST && met.count() >= STEADY && matters).then_some(waiting)
+        (count >= FEWEST && met.are_most() && matters).then_some(waiting)
     }
 
     /// In percent of the time in which the thread does not sleep.
     fn share(&self) -> f64 {
         100.0 * self.ns / self.able_ns
     }
+}
+
+/// Whether the other threads do the same work as this one for most of their CPU time. Each thread stands with its work and its CPU time.
+fn take_turns(works: &[(ThreadId, Option<FunctionId>, u64)], thread: ThreadId) -> bool {
+    let own = works.iter().find(|(one, ..)| *one == thread).and_then(|(_, work, _)| *work);
+    let others = works.iter().filter(|(one, ..)| *one != thread);
+    let (same, all) =
+        others.fold((0, 0), |(same, all), (_, work, cpu)| (same + if *work == own { *cpu } else { 0 }, all + cpu));
+    own.is_some() && same * 2 > all
 }
 
 /// The owned function that takes most of a thread's CPU time.

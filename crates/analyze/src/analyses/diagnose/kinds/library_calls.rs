@@ -9,9 +9,8 @@ use stepscope_model::StackId;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
-use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::seen::{Seen, YIELDING_FUNCTIONS, is_one_of, parts};
 use crate::query::functions::{Function, FunctionId};
-use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
 
 /// A group of library functions.
@@ -129,15 +128,6 @@ pub(super) static CASTS: LibraryCalls = LibraryCalls {
     effects: &["text-compared-each-step"],
 };
 
-/// Functions that give the CPU to others until the next look at the clock.
-const YIELDING_FUNCTIONS: &[&str] = &[
-    "sched_yield",
-    "__sched_yield",
-    "std::this_thread::yield",
-    "std::thread::functions::yield_now",
-    "std::thread::yield_now",
-];
-
 /// Least part of a wait for a time that is reading the clock; the rest is giving the CPU to others.
 const LEAST_OF_CLOCK: f64 = 0.04;
 
@@ -154,6 +144,10 @@ const CLOCK_FUNCTIONS: &[&str] = &[
     "std::time::Instant::now",
     "std::time::SystemTime::now",
 ];
+
+/// How much reading the clock may gain, as a multiple of its own time.
+const SLOWS: f64 = 1.5;
+const SLOWS_WHY: &str = "The gain may be half as large again: the CPU finishes all earlier work before it reads the clock, which other code pays for.";
 
 /// Whether a function that reads the clock waits for a time: it takes much, and does little else.
 fn awaits_time(share: f64, part: f64) -> bool {
@@ -358,7 +352,8 @@ impl Kind for LibraryCalls {
                     format!("{} {} of the CPU time{}.", self.subject, percent(seen.share(amount)), seen.of_steps()),
                     explain(seen, caller),
                 );
-                with_caller_of_wrapper(seen, found, caller, amount)
+                let found = with_caller_of_wrapper(seen, found, caller, amount);
+                if self.name == CLOCKS.name { found.up_to(SLOWS, SLOWS_WHY, explain(seen, caller)) } else { found }
             })
             .chain(in_python)
             .collect()
@@ -440,12 +435,6 @@ fn with_caller_of_wrapper(seen: &Seen<'_, '_>, found: Found, wrapper: FunctionId
         }
         None => found,
     }
-}
-
-/// Whether it is a function of a library whose name begins like this.
-fn is_one_of(function: &Function, starts: &[&str]) -> bool {
-    let own = own_name(&function.name);
-    !function.owned && starts.iter().any(|start| own.starts_with(start))
 }
 
 impl LibraryCalls {

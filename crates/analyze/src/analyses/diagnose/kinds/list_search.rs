@@ -47,7 +47,7 @@ impl Kind for ListSearch {
     }
 
     fn effects(&self) -> &'static [&'static str] {
-        &["text-compared-each-step"]
+        &["text-compared-each-step", "chain-climbed-each-time"]
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
@@ -117,7 +117,15 @@ fn walks(seen: &Seen<'_, '_>) -> Vec<Found> {
             seen.of_steps()
         );
         let stacks = (0..walking.len()).map(StackId::from_index);
-        let without = parts(stacks.map(|stack| walker(stack) == Some(function)));
+        // Samples of the loop that walks, which is inlined, may stand at the function itself.
+        let is_walk = |one: &&HotLoop| {
+            let walked = seen.sum(|stack| one.inside[stack.index()] && walker(stack) == Some(function));
+            walked.weight * 2 > one.amount.weight
+        };
+        let loops: Vec<&HotLoop> = seen.hot_loops.iter().filter(is_walk).collect();
+        let without = parts(
+            stacks.map(|stack| walker(stack) == Some(function) || loops.iter().any(|one| one.inside[stack.index()])),
+        );
         Found::of(seen, function, title, without).sure(Confidence::Fair).because(text, explain(seen, function))
     });
     found.collect()

@@ -27,9 +27,8 @@ const PARTS: usize = 20;
 /// Without steps, a shorter recording may be of loading.
 const LOADED_NS: u64 = 60_000_000_000;
 
-/// Without steps, a thread has loaded that waits this often, and in this number of ten parts of the time.
+/// Without steps, a thread has loaded that waits this often, all the time.
 const FEWEST_WAITS: f64 = 50.0;
-const STEADY: usize = 8;
 
 /// Least part of the page faults that are below one function.
 const MOSTLY: f64 = 0.5;
@@ -166,7 +165,7 @@ fn serves(seen: &Seen<'_, '_>, thread: ThreadId) -> bool {
         count += f64::from(wait.count);
         met.meet(wait.start_ns, &span);
     }
-    count >= FEWEST_WAITS && met.count() >= STEADY
+    count >= FEWEST_WAITS && met.are_most()
 }
 
 /// Resident memory that grows, with the function that touches the new memory.

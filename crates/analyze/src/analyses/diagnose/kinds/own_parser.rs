@@ -118,7 +118,11 @@ impl Caller {
                 |stack: StackId| under[stack.index()] && !parser[stack.index()] && counts(seen.work[stack.index()]);
             seen.sum(is_own).weight as f64
         };
-        let keeps = |work: Work| builds(work) || matches!(work, Work::Container | Work::LookUp | Work::Comparison);
+        // Who formats text does more than that.
+        let keeps = |work: Work| {
+            (builds(work) && work != Work::Formatting)
+                || matches!(work, Work::Container | Work::LookUp | Work::Comparison)
+        };
         let (own, keeps) = (sum(&|_| true), sum(&keeps));
         Some(Self { function, under, own, keeps })
     }

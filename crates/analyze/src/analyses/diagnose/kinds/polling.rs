@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use crate::Function;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
+use crate::query::qualified_name::own_name;
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::{blocked_ns, no_thread_ended};
 use crate::query::work::Work;
@@ -56,11 +58,16 @@ impl Kind for Polling {
         let paced = seen.loop_threads();
         let takes_lock = python::takes_lock(seen);
         let runs_python = seen.paths_through(|function| function.kind == FrameKind::Python);
+        let may_time_out = seen.paths_through(asks_descriptors);
         let mut groups: BTreeMap<FunctionId, Vec<(ThreadId, Looks)>> = BTreeMap::new();
         for (thread, _) in seen.selection.threads().filter(|(thread, _)| !paced.contains(thread)) {
             let mut is_timed = |wait: &Wait| match wait.stack.map(|stack| classes.of(stack)) {
                 Some(WaitClass::Sleep) => true,
-                Some(WaitClass::Network | WaitClass::Condition) => no_thread_ended(wait),
+                Some(WaitClass::Condition) => no_thread_ended(wait),
+                // A call that receives returns when something is there: what comes over a network is no time-out.
+                Some(WaitClass::Network) => {
+                    no_thread_ended(wait) && wait.stack.is_some_and(|stack| may_time_out[stack.index()])
+                }
                 _ => false,
             };
             let of_python = Python { takes_lock: &takes_lock, runs: &runs_python };
@@ -85,6 +92,12 @@ impl Kind for Polling {
         }
         found
     }
+}
+
+/// Whether a function waits for descriptors, with a time-out if it is given one.
+fn asks_descriptors(function: &Function) -> bool {
+    const PARTS: [&str; 4] = ["poll", "select", "kevent", "epoll"];
+    !function.owned && PARTS.iter().any(|part| own_name(&function.name).contains(part))
 }
 
 /// Whether a thread does something each time it wakes, in other functions than the one that waits: a periodic task. A look costs

@@ -137,9 +137,10 @@ fn depth_of_chain(seen: &Seen<'_, '_>, function: FunctionId) -> Option<f64> {
         }
         nodes.push((depth + 1, Some(node.frame)));
     }
-    let mut at_depth: Vec<f64> = Vec::new();
+    let (mut at_depth, mut samples): (Vec<f64>, f64) = (Vec::new(), 0.0);
     for (stack, amount) in seen.cpu.occupied() {
         let depth = nodes[stack.index()].0;
+        samples += if depth > 0 { amount.count as f64 } else { 0.0 };
         at_depth.resize(at_depth.len().max(depth + 1), 0.0);
         at_depth[depth] += amount.weight as f64;
     }
@@ -148,7 +149,10 @@ fn depth_of_chain(seen: &Seen<'_, '_>, function: FunctionId) -> Option<f64> {
     let mean = on_it.iter().zip(1..).map(|(weight, depth)| weight * f64::from(depth)).sum::<f64>() / all.max(1.0);
     let most = on_it.iter().fold(0.0, |most: f64, weight| most.max(*weight));
     let (at_one, at_all) = (places.values().fold(0.0, |most: f64, one| most.max(*one)), places.values().sum::<f64>());
-    let is_chain = at_one >= AT_ONE_PLACE * at_all && on_it[0] >= OUTERMOST * most;
+    // A long chain has few samples at each depth: what the outermost calls have may be two standard errors more.
+    let outermost = on_it[0] * samples / all.max(1.0);
+    let error = 2.0 * outermost.max(1.0).sqrt() * all / samples.max(1.0);
+    let is_chain = at_one >= AT_ONE_PLACE * at_all && on_it[0] + error >= OUTERMOST * most;
     if seen.loops.is_none() && !(straight >= AT_ONE_PLACE * at_all && is_alone(seen, function)) {
         return None;
     }

@@ -1,6 +1,6 @@
-//! Many messages are sent in each step.
+//! Many messages are sent or received in each step.
 //!
-//! Evidence: the kernel's sending takes much of the CPU time below one owned function, in all parts of the steady phase.
+//! Evidence: the kernel's sending, or its receiving, takes much of the CPU time below one owned function, in all parts of the steady phase.
 //! Look-alikes: as many receivers as messages. How many messages go to one receiver, and how large they are, is not in this
 //! evidence, so the finding is weak and has no gain. Recorded system calls tell them apart.
 
@@ -20,7 +20,8 @@ impl Kind for SmallMessages {
     }
 
     fn advice(&self) -> &'static str {
-        "Put all that one receiver gets in a step into one message, or send all messages with one `sendmmsg`."
+        "Put all that one receiver gets in a step into one message, or send all messages with one `sendmmsg`. Send nobody what it drops: filter at \
+         the sender, or in the kernel (a connected socket, a multicast group for each topic, a socket filter)."
     }
 
     fn confirm(&self) -> &'static str {
@@ -31,15 +32,15 @@ impl Kind for SmallMessages {
         if seen.is_loading() {
             return Vec::new();
         }
-        let sends = |work: Work| work == Work::Send;
-        seen.lasting(LEAST, sends)
-            .map(|(owner, amount)| {
-                let title = format!("`{}` sends many messages {}", seen.name(owner), seen.repeatedly());
+        let of = |work: Work, does: &'static str, subject: &'static str| {
+            seen.lasting(LEAST, move |one| one == work).map(move |(owner, amount)| {
+                let title = format!("`{}` {does} many messages {}", seen.name(owner), seen.repeatedly());
                 Found::of_program(title, None).about(Some(owner)).sure(Confidence::Weak).because(
-                    format!("The kernel's sending takes {} of the CPU time.", percent(seen.share(amount))),
+                    format!("The kernel's {subject} takes {} of the CPU time.", percent(seen.share(amount))),
                     explain(seen, owner),
                 )
             })
-            .collect()
+        };
+        of(Work::Receive, "receives", "receiving").chain(of(Work::Send, "sends", "sending")).collect()
     }
 }

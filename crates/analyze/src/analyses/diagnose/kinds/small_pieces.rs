@@ -38,6 +38,10 @@ const PER_STEP: f64 = 5.0;
 /// Least part of the waits of all threads that a thread has which takes part.
 const PART: f64 = 0.1;
 
+/// How much larger pieces may gain, as a multiple of what handing over costs.
+const COLD: f64 = 2.5;
+const COLD_WHY: &str = "The gain may be larger than that: after each switch a thread finds caches and branch predictors cold, and waits for its CPU to wake.";
+
 pub(super) struct SmallPieces;
 
 impl Kind for SmallPieces {
@@ -95,7 +99,8 @@ impl Kind for SmallPieces {
             ns(run_ns)
         );
         let without = parts((0..seen.capture().stacks.len()).map(|index| hands_over(StackId::from_index(index))));
-        vec![Found::of(seen, function, title, without).sure(Confidence::Fair).because(text, "show --view sched")]
+        let found = Found::of(seen, function, title, without).sure(Confidence::Fair).because(text, "show --view sched");
+        vec![found.up_to(COLD, COLD_WHY, "show --view sched")]
     }
 }
 

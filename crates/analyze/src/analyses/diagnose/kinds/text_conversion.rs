@@ -1,21 +1,30 @@
 //! Values go through text: streams, `printf` and parsers of numbers take a large part of the time.
 //!
 //! Evidence: code of the standard library that formats and parses text, directly below an owned function. Look-alikes: a log
-//! or a file that must be text. Text that is only written looks like one, so such findings are weak and have no gain.
+//! or a file that must be text. Text that is only written looks like one, so such findings are weak and have no gain. A program that writes
+//! nothing, though it puts text together all the time, throws the text away.
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::frame_kind::undecorated;
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
 use crate::query::work::Work;
-use stepscope_model::StackId;
+use stepscope_model::{FrameKind, StackId};
 
-/// Least share below one function.
+/// Least share below one function, and that of Python code.
 const LEAST: f64 = 5.0;
+const LEAST_OF_PYTHON: f64 = 10.0;
+
+/// Least share of a function that is for text, and least part of it that text is.
+const LEAST_OF_FORMATTER: f64 = 1.0;
+const IS_FORMATTER: f64 = 0.8;
+
+/// Least text of the caller itself, as a part of what the function makes for it.
+const OF_CALLER: f64 = 0.1;
 
 pub(super) struct TextConversion;
 
@@ -34,17 +43,33 @@ impl Kind for TextConversion {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        let converts = |work: Work| work == Work::Formatting;
         let (there_and_back, writers) = (there_and_back(seen), writers(seen));
+        let formatters = formatters(seen);
+        let user = |stack: StackId| seen.owner(stack).map(|owner| user_of(&formatters, owner));
+        let converter = |stack: StackId| user(stack).filter(|_| seen.work[stack.index()] == Work::Formatting);
+        let is_unwritten = is_unwritten(seen, seen.sum(|stack| converter(stack).is_some()));
         let mut found = Vec::new();
-        for (owner, amount) in seen.lasting(LEAST, converts) {
-            let is_at = seen.is_at(owner, converts);
+        let large = seen.by_function(converter).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
+        for (owner, amount) in large {
+            let is_at = |stack: StackId| converter(stack) == Some(owner);
+            if !seen.is_loading() && !seen.is_steady(is_at) {
+                continue;
+            }
+            let of_owner = |index: usize| {
+                let stack = StackId::from_index(index);
+                user(stack) == Some(owner) && goes(seen.work[index])
+            };
+            let without = || parts((0..seen.work.len()).map(of_owner));
             let both = seen.sum(|stack| there_and_back[stack.index()] && is_at(stack));
             let phase = if seen.is_loading() { "while loading" } else { "all the time" };
             let text = format!("Streams, formatting and parsing take {} of the CPU time.", percent(seen.share(amount)));
             let one = if both.weight * 10 >= amount.weight {
                 let title = format!("`{}` converts values to text or from text {phase}", seen.name(owner));
-                Found::of(seen, owner, title, seen.without(owner, goes)).sure(Confidence::Fair)
+                Found::of(seen, owner, title, without()).sure(Confidence::Fair)
+            } else if is_unwritten && !seen.is_loading() {
+                let title =
+                    format!("`{}` puts text together {phase}, and the program writes none of it", seen.name(owner));
+                Found::of(seen, owner, title, without()).sure(Confidence::Fair)
             } else {
                 let outside = seen.sum(|stack| is_at(stack) && !writers.iter().any(|one| one.under[stack.index()]));
                 if seen.share(outside) < LEAST {
@@ -66,8 +91,65 @@ impl Kind for TextConversion {
             found.push(one.because(text, explain(seen, function)));
         }
         found.extend(in_python(seen));
+        found.extend(unwritten_in_python(seen));
         found
     }
+}
+
+/// Fewest samples of text that is put together, and the least part of their cost that writing it would take: a system call for each buffer.
+const FEWEST: u64 = 100;
+const WRITTEN: f64 = 0.01;
+
+/// Whether text that costs this much leaves the program nowhere: nothing is written to files, pipes or sockets. A log at a level that is off
+/// puts text together so.
+fn is_unwritten(seen: &Seen<'_, '_>, formatted: Amount) -> bool {
+    let has_kernel = || seen.functions().all().any(|(_, function)| function.kind == FrameKind::Kernel);
+    let written = seen.sum(|stack| matches!(seen.work[stack.index()], Work::WriteFile | Work::Send));
+    formatted.count >= FEWEST && (written.weight as f64) < WRITTEN * formatted.weight as f64 && has_kernel()
+}
+
+/// Text that Python code puts together and nobody writes.
+fn unwritten_in_python(seen: &Seen<'_, '_>) -> Option<Found> {
+    const FORMATS: [&str; 8] = [
+        "PyObject_Format",
+        "PyUnicode_Format",
+        "unicode_format",
+        "do_string_format",
+        "float___format__",
+        "long___format__",
+        "_PyUnicode_JoinArray",
+        "PyUnicode_Join",
+    ];
+    let at = python::below(seen, &FORMATS);
+    let formatted = seen.sum(|stack| at[stack.index()]);
+    let does = "puts text together all the time, and the program writes none of it";
+    python::found(seen, &at, LEAST_OF_PYTHON, does, python::IN_CPYTHON).filter(|_| is_unwritten(seen, formatted))
+}
+
+/// Owned functions that are for text alone, such as an `operator<<`, each with the one function that calls it and makes text of it.
+fn formatters(seen: &Seen<'_, '_>) -> Vec<(FunctionId, FunctionId)> {
+    let costly = seen.inclusive().into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST_OF_FORMATTER);
+    let for_one = costly.filter_map(|(function, all)| {
+        let under = seen.under(function);
+        let text = seen
+            .sum(|stack| under[stack.index()] && seen.owner(stack) == Some(function) && goes(seen.work[stack.index()]));
+        let is_one = text.weight as f64 >= IS_FORMATTER * all.weight as f64;
+        let caller = is_one.then(|| seen.common_owner_above(function, &under)).flatten()?;
+        let of_caller = seen.at_owner(caller, goes);
+        (of_caller.weight as f64 >= OF_CALLER * text.weight as f64).then_some((function, caller))
+    });
+    for_one.collect()
+}
+
+/// The function that a formatter works for; any other function itself.
+fn user_of(formatters: &[(FunctionId, FunctionId)], function: FunctionId) -> FunctionId {
+    let mut user = function;
+    // Formatters may call each other.
+    for _ in 0..formatters.len() {
+        let Some((_, caller)) = formatters.iter().find(|(formatter, _)| *formatter == user) else { break };
+        user = *caller;
+    }
+    user
 }
 
 /// Values that Python code writes as JSON, and reads back.

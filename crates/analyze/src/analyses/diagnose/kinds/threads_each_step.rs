@@ -18,9 +18,6 @@ const LEAST: f64 = 0.5;
 const LEAST_PER_S: f64 = 20.0;
 const LONGEST_NS: f64 = 100_000_000.0;
 
-/// Threads start in at least this number of ten equal parts of the steps, or of the time from the first of them on.
-const STEADY: usize = 8;
-
 /// Beginnings of functions that start, end or await threads.
 const CALLS: [&str; 9] = [
     "pthread_create",
@@ -106,9 +103,9 @@ fn in_steps(seen: &Seen<'_, '_>) -> Option<Started> {
     let (loops, (count, _)) = (seen.loops.as_ref()?, seen.steps()?);
     let steps = loops.main();
     let place = |start: u64| steps.at(start).map(|step| step * 10 / count.max(1));
-    let (threads, life_ns, parts) = started(seen, place);
+    let (threads, life_ns, is_steady) = started(seen, place);
     let rate = threads as f64 / count as f64;
-    (rate >= LEAST && parts >= STEADY).then_some(Started { threads, life_ns, rate: Rate::PerStep(rate) })
+    (rate >= LEAST && is_steady).then_some(Started { threads, life_ns, rate: Rate::PerStep(rate) })
 }
 
 /// Short-lived threads that start all the time from the first half of the recording on, where no steps are known.
@@ -121,14 +118,14 @@ fn without_steps(seen: &Seen<'_, '_>) -> Option<Started> {
     let first = starts.get(starts.len() / 20).copied().filter(|first| *first < half)?;
     let length = (window.end - first).max(1);
     let place = |start: u64| Some((start.checked_sub(first)? * 10 / length) as usize);
-    let (threads, life_ns, parts) = started(seen, place);
+    let (threads, life_ns, is_steady) = started(seen, place);
     let rate = threads as f64 * 1e9 / length as f64;
-    let is_one = rate >= LEAST_PER_S && life_ns <= LONGEST_NS * threads as f64 && parts >= STEADY;
+    let is_one = rate >= LEAST_PER_S && life_ns <= LONGEST_NS * threads as f64 && is_steady;
     is_one.then_some(Started { threads, life_ns, rate: Rate::PerSecond(rate) })
 }
 
-/// How many threads start and end, how long they live together, and in how many of ten parts they start.
-fn started(seen: &Seen<'_, '_>, place: impl Fn(u64) -> Option<usize>) -> (usize, f64, usize) {
+/// How many threads start and end, how long they live together, and whether they start all the time.
+fn started(seen: &Seen<'_, '_>, place: impl Fn(u64) -> Option<usize>) -> (usize, f64, bool) {
     let (mut threads, mut life_ns, mut met) = (0, 0.0, Tenths::default());
     for (_, thread) in seen.selection.threads() {
         let Some((start, end)) = thread.start_ns.zip(thread.end_ns) else { continue };
@@ -137,7 +134,7 @@ fn started(seen: &Seen<'_, '_>, place: impl Fn(u64) -> Option<usize>) -> (usize,
         life_ns += end.saturating_sub(start) as f64;
         met.meet_part(part);
     }
-    (threads, life_ns, met.count())
+    (threads, life_ns, met.are_most())
 }
 
 /// One flag per stack: whether a function with such a name, which is not owned, is on it.

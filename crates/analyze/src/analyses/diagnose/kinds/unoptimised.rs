@@ -11,8 +11,9 @@ use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
 use stepscope_model::FrameId;
 
-/// Least share of CPU time in such functions.
+/// Least share of CPU time in such functions, and the share from which all of the program was built so.
 const LEAST: f64 = 3.0;
+const MUCH: f64 = 8.0;
 
 /// Fewest such functions.
 const FEWEST: usize = 3;
@@ -30,6 +31,10 @@ impl Kind for Unoptimised {
 
     fn confirm(&self) -> &'static str {
         "See the compiler's flags, e.g. `CMAKE_BUILD_TYPE` in `CMakeCache.txt`."
+    }
+
+    fn changes_all_costs(&self) -> bool {
+        true
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
@@ -65,11 +70,11 @@ impl Kind for Unoptimised {
                     percent(seen.share(amount)),
                     functions.len()
                 );
-                found.push(
-                    Found::of_program(title.to_owned(), None)
-                        .sure(Confidence::Strong)
-                        .because(text, "show --sort self"),
-                );
+                // One library that was built so changes little.
+                let is_all = wanted != Reason::NotInlined || seen.share(amount) >= MUCH;
+                let confidence = if is_all { Confidence::Strong } else { Confidence::Fair };
+                found
+                    .push(Found::of_program(title.to_owned(), None).sure(confidence).because(text, "show --sort self"));
             }
         }
         found
