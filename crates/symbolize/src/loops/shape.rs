@@ -127,11 +127,14 @@ fn pass_of(graph: &Graph, natural: &Natural, may_call: bool) -> Option<CodeLoop>
     let is_nested = has_inner(graph, natural, &pass);
     let (mut leaves, mut picks) = (false, false);
     for block in &pass {
-        if !facts.decides(graph, &pass, *block, is_nested) {
+        let decides = facts.decides(graph, &pass, *block, is_nested, Data::OnlyData);
+        // A pointer of an element that is none may be the end of a chain, so it ends no search.
+        if !decides && !facts.decides(graph, &pass, *block, is_nested, Data::LoadedInBlock) {
             continue;
         }
-        leaves |= graph.blocks[*block].leaves
+        let block_leaves = graph.blocks[*block].leaves
             || graph.blocks[*block].successors.iter().any(|one| !natural.blocks.contains(one));
+        leaves |= decides && block_leaves;
         picks |= graph.blocks[*block].successors.iter().any(|one| natural.blocks.contains(one) && !pass.contains(one));
     }
     let shape = match (leaves, picks) {
@@ -213,6 +216,15 @@ pub(super) fn made(
         calls,
         is_nested: false,
     }
+}
+
+/// Which registers count as data.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Data {
+    /// Those that no address is made of.
+    OnlyData,
+    /// Also those that the block itself loads: a register may have been a place before.
+    LoadedInBlock,
 }
 
 /// What the registers of a cycle are.
@@ -380,7 +392,7 @@ impl Facts {
     }
 
     /// Whether a block ends by comparing data with what stays the same.
-    fn decides(&self, graph: &Graph, pass: &BTreeSet<usize>, block: usize, is_nested: bool) -> bool {
+    fn decides(&self, graph: &Graph, pass: &BTreeSet<usize>, block: usize, is_nested: bool, which: Data) -> bool {
         let ends = graph.blocks[block].operations.last();
         if ends.is_none_or(|one| one.flow != FlowControl::ConditionalBranch) {
             return false;
@@ -394,7 +406,8 @@ impl Facts {
         let varying = one.memory.filter(|memory| !self.is_same(memory.registers));
         let address = one.memory.map_or(0, |memory| memory.registers);
         let plain = one.reads & !address;
-        let data = plain & self.data & (!self.places | self.loaded_in(graph, block, plain));
+        let also = if which == Data::LoadedInBlock { self.loaded_in(graph, block, plain) } else { 0 };
+        let data = plain & self.data & (!self.places | also);
         // A truth value that a call gives, also where the register held an address before.
         let is_truth = one.mnemonic == Mnemonic::Test && one.is_of_byte && plain == RESULT && self.calls;
         // What else is compared: registers that change are places, such as an end that is met.

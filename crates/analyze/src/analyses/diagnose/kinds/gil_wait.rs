@@ -20,6 +20,9 @@ use stepscope_model::{ThreadId, WaitState};
 /// Least gain in percent.
 const LEAST: f64 = 10.0;
 
+/// Least gain in percent of threads that take turns; below it, only what processes on other CPUs gain is worth a change, which is not known.
+const LEAST_OF_TURNS: f64 = 2.0;
+
 /// Least part of the recorded time that a thread waits so.
 const OF_TIME: f64 = 0.01;
 
@@ -99,7 +102,9 @@ impl Kind for GilWait {
                 percent(gain.share().value),
                 percent(gain.share().high)
             );
-            found.push(strong(gain).because(text, "show --view wall").because(turns, "show --view threads"));
+            let one = strong(gain).because(text, "show --view wall").because(turns, "show --view threads");
+            let is_known = one.gain.is_some_and(|gain| gain.share().value >= LEAST_OF_TURNS);
+            found.push(Found { gain: one.gain.filter(|_| is_known), ..one.sure(Confidence::Fair) });
         }
         found
     }

@@ -112,6 +112,9 @@ pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
     effects: &["allocations-each-step", "text-compared-each-step"],
 };
 
+/// Functions of the C++ library that cast to find how a stream writes and reads numbers.
+const FACETS: [&str; 4] = ["std::use_facet", "std::has_facet", "std::__try_use_facet", "std::locale"];
+
 /// Types are asked for at run time. Looks alike: nothing; the cost is that of the casts.
 pub(super) static CASTS: LibraryCalls = LibraryCalls {
     name: "dynamic-casts-each-step",
@@ -476,7 +479,12 @@ impl LibraryCalls {
         for (index, node) in capture.stacks.iter().enumerate() {
             let above = node.parent.and_then(|parent| callers[parent.index()]);
             let is_one = flags[functions.of_node(capture, StackId::from_index(index)).index()];
-            let begins = || node.parent.filter(|_| is_one).and_then(|parent| functions.attributed(parent));
+            let begins = || {
+                let parent = node.parent.filter(|_| is_one)?;
+                // A stream of the C++ library casts for itself.
+                let is_of_stream = is_one_of(functions.get(functions.of_node(capture, parent)), &FACETS);
+                functions.attributed(parent).filter(|_| !is_of_stream)
+            };
             callers.push(above.or_else(begins));
         }
         callers
