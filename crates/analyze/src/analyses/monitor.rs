@@ -3,7 +3,7 @@
 //! Three tables, of the readings that [`resources`](mod@super::resources) defines. [`processes`]: one row for each process; totals as
 //! rates, levels at their last reading. [`trends`]: one row for each process and level, with its slope. [`machine`]: one row for
 //! each quantity of the machine, its control groups, disks and network interfaces. Beside them stand the curves of each figure over
-//! time ([`over_time`]), which the report shows as charts.
+//! time (`over_time`), which the report shows as charts.
 //!
 //! A slope is that of Theil and Sen with its 95 % interval ([`stepscope_stats::trend`]), over [`POINTS`] values at equal
 //! distances, each held from the reading before. A figure *grows* if the intervals of the whole and of both halves are above
