@@ -9,10 +9,7 @@ import base64
 import hashlib
 import os
 import platform
-import shutil
-import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 import zipfile
@@ -20,6 +17,9 @@ from pathlib import Path
 
 tree, module, version, folder = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], Path(sys.argv[4])
 root = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(root / "marks/python"))
+import compiled  # noqa: E402 (lies beside the sources of the marks)
+
 machine = platform.machine()
 # A static program needs no C library, so it suits every distribution.
 TAGS = [f"manylinux2014_{machine}", f"musllinux_1_1_{machine}"]
@@ -46,15 +46,12 @@ WHEEL = "Wheel-Version: 1.0\nGenerator: stepscope\nRoot-Is-Purelib: false\n" + "
 
 def compiled_marks():
     """The compiled marks, for CPython 3.8 and later with glibc; None without a compiler or Python's headers."""
-    headers = sysconfig.get_path("include")
-    if not (Path(headers, "Python.h").exists() and shutil.which("cc")):
-        print("the wheel has no compiled marks: cc or Python.h is missing (Debian: gcc python3-dev)", file=sys.stderr)
+    if compiled.missing():
+        print(f"the wheel has no compiled marks: {compiled.missing()} is missing", file=sys.stderr)
         return None
     with tempfile.TemporaryDirectory() as work:
         made = Path(work, "marks.so")
-        options = ["-O2", "-s", "-shared", "-fPIC", "-Wl,--build-id=none", f"-I{headers}", "-I", "marks/c"]
-        source = "marks/python/stepscope_marks/_compiled.c"
-        subprocess.run(["cc", *options, "-o", made, source], cwd=root, check=True)
+        compiled.build(made)
         return made.read_bytes()
 
 
@@ -69,9 +66,9 @@ def contents():
         for path in sorted(package.rglob("*")):
             if path.suffix == ".py" or path.name == "py.typed":
                 yield f"{package.name}/{path.relative_to(package)}", path.read_bytes(), False
-    compiled = compiled_marks()
-    if compiled:
-        yield "stepscope_marks/_compiled.abi3.so", compiled, True
+    marks = compiled_marks()
+    if marks:
+        yield "stepscope_marks/_compiled.abi3.so", marks, True
     readme = (root / "python/README.md").read_text(encoding="utf-8")
     yield f"{INFO}/METADATA", (METADATA + readme).encode(), False
     yield f"{INFO}/WHEEL", WHEEL.encode(), False

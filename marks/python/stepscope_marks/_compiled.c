@@ -3,7 +3,7 @@
  * One file for CPython 3.8 and later (stable ABI). `pip install marks/python` builds it where a C compiler and Python's
  * headers are installed:
  *
- *     cc -O2 -shared -fPIC -I ../c $(python3-config --includes) -o stepscope_marks/_compiled.abi3.so stepscope_marks/_compiled.c
+ *     python3 compiled.py stepscope_marks/_compiled.abi3.so
  *
  * SPDX-License-Identifier: Apache-2.0 OR MIT */
 #define PY_SSIZE_T_CLEAN
