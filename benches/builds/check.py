@@ -35,9 +35,9 @@ def cmake(generator, compiler, options):
 
 
 PROJECTS = {
-    "bullet-make-g++": ("bullet", "bullet3-*", cmake("Unix Makefiles", "g++", BULLET), ["make", "-j2", "-C", "o", "LinearMath"],
+    "bullet-make-g++": ("bullet", "bullet*-*", cmake("Unix Makefiles", "g++", BULLET), ["make", "-j2", "-C", "o", "LinearMath"],
                         ["make", "-C", "o", "clean"], ["cmake", "make", "g++"]),
-    "bullet-ninja-clang": ("bullet", "bullet3-*", cmake("Ninja", "clang++", BULLET), ["ninja", "-j2", "-C", "o", "LinearMath"],
+    "bullet-ninja-clang": ("bullet", "bullet*-*", cmake("Ninja", "clang++", BULLET), ["ninja", "-j2", "-C", "o", "LinearMath"],
                            ["ninja", "-C", "o", "clean"], ["cmake", "ninja", "clang++"]),
     "ns3-core-ninja-clang": ("ns3", "ns-allinone-*/ns-*", cmake("Ninja", "clang++", NS3), ["ninja", "-j2", "-C", "o", "libcore-obj"],
                              ["ninja", "-C", "o", "clean"], ["cmake", "ninja", "clang++"]),
@@ -128,6 +128,7 @@ def check(stepscope, name, root, spec, pairs):
             ]:
                 run(clean, root)
                 into.append(cpu_of(command, root))
+        run(clean, root)
         ratio = lambda several: statistics.median(one / base for one, base in zip(several, plain))
         if pairs:
             results["overhead"], results["with_timing"] = ratio(recorded), ratio(timed)
