@@ -12,7 +12,7 @@ pub mod parquet_table;
 pub mod profile;
 pub mod shell;
 
-pub use assets::{APP_CSS, APP_JS, APP_JS_HASH};
+pub use assets::{APP_JS_HASH, app_css, app_js};
 pub use dataset::Dataset;
 pub use parquet_table::ParquetTable;
 pub use profile::{Limits, Profile};

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use stepscope_analyze::{Functions, Ownership, Selection};
-use stepscope_app::{APP_JS, Dataset, Limits, page};
+use stepscope_app::{Dataset, Limits, app_js, page};
 use stepscope_model::{
     Capture, Column, Counter, Event, Frame, Kind, Module, Process, Sample, Scope, Step, Table, Thread, ThreadId, Value,
     Wait, WaitState,
@@ -161,7 +161,7 @@ fn check(parts: &Parts, budget: u64) -> String {
     let mut page = Vec::new();
     page::write(&report(&parts.names), &[Selection::all(&capture, &functions)], budget, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
-    let page = page.replace(APP_JS, "");
+    let page = page.replace(app_js(), "");
     let tables = page.matches("<script type=\"application/vnd.apache.parquet\" data-name=\"0/").count();
     assert_eq!(page.matches("<script").count(), tables + 2);
     assert_eq!(page.matches("</script>").count(), tables + 2);

@@ -44,7 +44,7 @@ pub struct Written {
 pub fn write(report: &Report, selections: &[Selection<'_>], budget: u64, out: &mut dyn Write) -> io::Result<Written> {
     let mut document = Document::of(report, selections);
     let plain = plain::html(report);
-    let app = assets::APP_JS.len() + assets::APP_CSS.len() + plain.len();
+    let app = assets::app_js().len() + assets::app_css().len() + plain.len();
     let room = budget.saturating_sub((app + inert(&document.json()).len()) as u64);
     let Fitted { captures, entries, tables } = fit::fit(selections, room);
     let left_out = selections.len() - captures.len();
@@ -64,7 +64,7 @@ pub fn write(report: &Report, selections: &[Selection<'_>], budget: u64, out: &m
         out.write_all(BASE64.encode(bytes).as_bytes())?;
         out.write_all(b"</script>\n")?;
     }
-    write!(out, "<script>{}</script>\n</body>\n</html>\n", assets::APP_JS)?;
+    write!(out, "<script>{}</script>\n</body>\n</html>\n", assets::app_js())?;
     Ok(written)
 }
 
@@ -103,7 +103,7 @@ fn write_head(title: &str, out: &mut dyn Write) -> io::Result<()> {
         policy = policy(),
         version = env!("CARGO_PKG_VERSION"),
         title = markup(title),
-        style = assets::APP_CSS,
+        style = assets::app_css(),
     )
 }
 

@@ -15,7 +15,7 @@ use stepscope_model::disk::{self, DiskError};
 use stepscope_record::proc::ProcessSelection;
 use stepscope_serve::{Data, Feed, Refusal, Server, feed};
 
-use super::served_page::{PAGE, ServedPage};
+use super::served_page::{ServedPage, app};
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -103,7 +103,7 @@ fn serve(page: &ServedPage, server: Server, folder: &Path, maker: Maker) -> Resu
             stop.stop();
             code
         });
-        server.run(&PAGE, &data)?;
+        server.run(&app(), &data)?;
         Ok(over.join().unwrap_or(ExitCode::FAILURE))
     })
 }

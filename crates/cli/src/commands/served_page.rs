@@ -10,7 +10,7 @@ use std::thread;
 
 use stepscope_analyze::Selection;
 use stepscope_app::document::Document;
-use stepscope_app::{APP_CSS, APP_JS, Dataset, Limits, SHELL};
+use stepscope_app::{Dataset, Limits, SHELL, app_css, app_js};
 use stepscope_lab::comparison::with_comparison;
 use stepscope_lab::findings::findings;
 use stepscope_lab::report::{heading, report};
@@ -24,7 +24,9 @@ use crate::load::Loaded;
 use crate::progress;
 
 /// The app.
-pub const PAGE: Page = Page { html: SHELL, script: APP_JS, style: APP_CSS };
+pub fn app() -> Page {
+    Page { html: SHELL, script: app_js(), style: app_css() }
+}
 
 /// Where the page is, and how captures are analysed for it.
 #[derive(Debug, Clone)]

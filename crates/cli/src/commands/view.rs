@@ -10,7 +10,7 @@ use stepscope_serve::{Server, Stop};
 
 #[cfg(feature = "record")]
 use super::live::{self, Recorded};
-use super::served_page::{PAGE, ServedPage, Viewed};
+use super::served_page::{ServedPage, Viewed, app};
 use crate::arguments::analysed::AnalysedArguments;
 #[cfg(feature = "record")]
 use crate::arguments::processes::ProcessArguments;
@@ -89,7 +89,7 @@ impl View {
                     viewed.prepare();
                     viewed.report().len()
                 });
-                server.run(&PAGE, &viewed)
+                server.run(&app(), &viewed)
             })?;
             Ok(ExitCode::SUCCESS)
         })
