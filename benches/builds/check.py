@@ -106,7 +106,10 @@ def check(stepscope, name, root, spec, pairs):
         done = run([stepscope, "build", "-o", capture, "--force", "--", *shell], root, check=True)
         counted = seconds_of_times(done.stdout.rsplit("\n", 2)[0])
         jobs = rows(stepscope, capture, "build", "build_jobs")
-        results["cpu"] = sum(row["cpu"] for row in jobs) / 1e9
+        unknown = [row["job"] for row in jobs if row["cpu"] is None]
+        if unknown:
+            print(f"{name}: no CPU time of {len(unknown)} of {len(jobs)} jobs: {', '.join(unknown[:5])}", file=sys.stderr)
+        results["cpu"] = sum(row["cpu"] or 0 for row in jobs) / 1e9
         results["sum"] = results["cpu"] / counted
         results["units"] = sum(row["job_kind"].startswith("compile") for row in jobs)
         times = scratch / "times"

@@ -97,7 +97,8 @@ impl Python {
     /// For programs that run already.
     pub fn of_running() -> Self {
         Self(Err("Python functions are recorded from a program's start, by a library that it loads: launch the program with \
-             `stepscope record --with python`."
+             `stepscope record --with python`. CPython 3.12 and 3.13 name them in a running program after \
+             `sys.activate_stack_trampoline(\"perf\")`."
             .to_owned()))
     }
 

@@ -4,13 +4,14 @@ mod recorded;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use stepscope_model::Capture;
 use stepscope_record::launch::Launch;
-use stepscope_record::{Options, PythonFunctions};
+use stepscope_record::{Options, PythonFunctions, Recording, Until};
 
-use recorded::record_command_with;
+use recorded::{captured, record_command_with};
 
 /// Each CPython from 3.9 to 3.13 in `PATH` and below `~/.pyenv`. Empty, with a line, if there is none.
 fn pythons(test: &str) -> Vec<PathBuf> {
@@ -115,6 +116,48 @@ fn a_forked_child_has_the_names_of_its_parent() {
     let launch = Launch::new(std::iter::once("sh".as_ref()).chain(arguments).chain(words));
     let Some((capture, _)) = record_command_with(TEST, launch, &with_python()) else { return };
     has_true_shares(&capture, &python);
+}
+
+#[test]
+fn a_running_program_that_names_its_functions_is_attached_to_with_them() {
+    const TEST: &str = "a_running_program_that_names_its_functions_is_attached_to_with_them";
+    let has_trampolines = |python: &PathBuf| {
+        let asked = Command::new(python).args(["-c", "import sys; sys.activate_stack_trampoline('perf')"]).output();
+        asked.is_ok_and(|output| output.status.success())
+    };
+    let Some(python) = pythons(TEST).into_iter().find(has_trampolines) else {
+        return println!("skipped: {TEST}: needs CPython 3.12 or later");
+    };
+    let named = "import runpy, sys; sys.activate_stack_trampoline('perf'); \
+                 sys.argv = sys.argv[1:]; print(flush=True); runpy.run_path(sys.argv[0], run_name='__main__')";
+    let mut program = Command::new(python)
+        .args(["-c", named])
+        .arg(shares_program())
+        .arg("1000000")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Its line says that it runs.
+    std::io::Read::read_exact(&mut program.stdout.take().unwrap(), &mut [0]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let recorded = Recording::attach(program.id(), &with_python(), folder.path()).map(|recording| {
+        while recording.progress().cpu_samples < 500 {
+            recording.wait(&Until { duration: Some(Duration::from_millis(50)), flag: None });
+        }
+        recording.stop().unwrap();
+    });
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let _ = std::fs::remove_file(format!("/tmp/perf-{}.map", program.id()));
+    if let Err(error) = recorded {
+        return println!("skipped: {TEST}: {error}");
+    }
+    let capture = captured(folder.path());
+    let names = ["World.physics", "World.sensors", "render"];
+    let (shares, _) = shares(&capture, &names);
+    assert!(shares[0] > shares[1] && shares[1] > 5.0, "{shares:?}");
+    let says = |note: &String| note.contains("sys.activate_stack_trampoline");
+    assert!(capture.info.notes.iter().any(says) || cfg!(not(target_arch = "x86_64")), "{:?}", capture.info.notes);
 }
 
 #[test]
