@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::tests::found;
 use crate::drawn::Drawing;
-use stepscope_model::{Counter, Event, ProcessId};
+use stepscope_model::{Counter, Event, ProcessId, WaitState};
 
 const CYCLE_NS: u64 = 10_000_000;
 const CYCLES: u64 = 100;
@@ -120,7 +120,7 @@ fn a_worker_with_most_of_the_work_is_found_without_steps() {
 
 #[test]
 fn memory_that_grows_in_a_server_names_who_touches_it() {
-    let growing = |waits: bool| {
+    let growing = |waits: Option<WaitState>| {
         let of_ms = |ms: u64| {
             if ms.is_multiple_of(25) { "main;sim::Run;sim::Answer;malloc" } else { "main;sim::Run" }.to_owned()
         };
@@ -129,9 +129,12 @@ fn memory_that_grows_in_a_server_names_who_touches_it() {
         for cycle in 0..CYCLES {
             let start = cycle * CYCLE_NS;
             let _ = writeln!(faults, "@{} main;sim::Run;sim::Keep;malloc 8", start + 5_000);
-            if waits {
-                drawing = drawing.blocked("main", start..start + 1_000_000, "sim::Run;recv;__sys_recv [kernel]");
-            }
+            let when = start..start + 1_000_000;
+            drawing = match waits {
+                Some(WaitState::Blocked) => drawing.blocked("main", when, "sim::Run;recv;__sys_recv [kernel]"),
+                Some(WaitState::Preempted) => drawing.preempted("main", when, "sim::Run;schedule [kernel]"),
+                None => drawing,
+            };
         }
         drawing =
             drawing.folded(Event { unit: "faults".to_owned(), ..Event::sampled("minor-faults", "faults") }, &faults);
@@ -147,8 +150,10 @@ fn memory_that_grows_in_a_server_names_who_touches_it() {
         found(&drawing.capture)
     };
     let small_gain = "allocations-each-step | sim::Answer | 4";
-    assert_eq!(growing(true), ["memory-grows-over-time | sim::Keep | -", small_gain], "it ends the program in time");
-    assert_eq!(growing(false), [small_gain], "it may load");
+    let served = growing(Some(WaitState::Blocked));
+    assert_eq!(served, ["memory-grows-over-time | sim::Keep | -", small_gain], "it ends the program in time");
+    assert_eq!(growing(None), [small_gain], "it may load");
+    assert_eq!(growing(Some(WaitState::Preempted)), [small_gain], "a thread that lost its CPU waits for nothing");
 }
 
 #[test]

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{NoteValue, ProcessId, StackId, ThreadId};
+use stepscope_model::{NoteValue, ProcessId, StackId, ThreadId, WaitState};
 use stepscope_stats::trend;
 
 use crate::analyses::diagnose::Kind;
@@ -96,16 +96,19 @@ impl Kind for MemoryGrowth {
 }
 
 impl Growth {
-    fn told(&self, what: &str) -> String {
+    fn told(&self, seen: &Seen<'_, '_>, what: &str) -> String {
         let bytes = |bytes: f64| NoteValue::of(bytes.round(), "bytes");
-        let (first, last, hour) = (bytes(self.first), bytes(self.last), bytes(self.bytes_per_s * 3600.0));
-        format!("{what} grow{} from {first} to {last}: {hour} per hour.", if what.ends_with('s') { "" } else { "s" })
+        let span = seen.span();
+        let length = NoteValue::of((span.end - span.start) as f64, "ns");
+        let (first, last, second) = (bytes(self.first), bytes(self.last), bytes(self.bytes_per_s));
+        let grow = if what.ends_with('s') { "grow" } else { "grows" };
+        format!("{what} {grow} from {first} to {last} in {length}: {second} per second.")
     }
 }
 
 fn of_heap(seen: &Seen<'_, '_>, growth: &Growth) -> Found {
     let holders = holders(seen);
-    let told = growth.told("Live heap bytes");
+    let told = growth.told(seen, "Live heap bytes");
     let all: i64 = holders.values().filter(|bytes| **bytes > 0).sum();
     let most = holders.into_iter().max_by_key(|(owner, bytes)| (*bytes, *owner)).filter(|(_, bytes)| *bytes > 0);
     let Some((Some(owner), bytes)) = most else {
@@ -157,7 +160,7 @@ impl Faults {
 fn serves(seen: &Seen<'_, '_>, thread: ThreadId) -> bool {
     let (span, mut classes) = (seen.span(), Classes::new(seen.capture(), seen.functions()));
     let (mut count, mut met) = (0.0, Tenths::default());
-    for wait in seen.waits(thread) {
+    for wait in seen.waits(thread).filter(|wait| wait.state == WaitState::Blocked) {
         let class = wait.stack.map(|stack| classes.of(stack));
         if !matches!(class, Some(WaitClass::Network | WaitClass::Condition | WaitClass::Sleep | WaitClass::Other)) {
             continue;
@@ -173,7 +176,7 @@ fn of_resident(seen: &Seen<'_, '_>, faults: &Faults, growth: &Growth, may_load: 
     if may_load && !faults.thread.is_some_and(|thread| serves(seen, thread)) {
         return None;
     }
-    let told = growth.told("Resident memory");
+    let told = growth.told(seen, "Resident memory");
     let found = |title: String| {
         let found = Found::of_program(title, None).sure(Confidence::Weak);
         found.because(told, "show --view resources")
