@@ -25,7 +25,8 @@ const WITHOUT_WAITS: &[&str] = &[
     "summary", "dimensions", "external-code", "flows", "chains", "timers", "edges", "tree", "inverted-tree",
     "threads", "thread-names", "categories", "faults", "cache", "cache-threads", "cache-steps", "sharing", "heap",
     "heap-threads", "heap-sizes", "heap-time", "syscalls", "memory-errors", "resources", "counters", "monitor",
-    "monitor-trends", "monitor-machine", "build", "headers", "templates", "configure", "build-time", "build-path",
+    "monitor-trends", "monitor-machine", "monitor-time", "build", "headers", "templates", "configure", "build-time",
+    "build-path",
 ];
 
 /// A second with a step each millisecond. Threads block, are preempted and wake each other. Of two, nearly all waits are on the
