@@ -36,9 +36,10 @@ pub fn of(capture: &Capture) -> Option<Build> {
 
 /// The first program, or the one with the most CPU time if the first only runs others.
 fn main_program(capture: &Capture) -> Option<PathBuf> {
-    let name = |executable: &Path| executable.file_name().and_then(|name| name.to_str()).map(str::to_owned);
     // Their own build does not matter.
-    let runs_others = |executable: &Path| name(executable).is_some_and(|name| command_line::runs_others(&name));
+    let runs_others = |executable: &Path| {
+        executable.file_name().and_then(|name| name.to_str()).is_some_and(command_line::runs_others)
+    };
     let is_program = |executable: &Path| executable.is_absolute() && !runs_others(executable);
     let mut cpu_ns = vec![0; capture.processes.len()];
     for thread in &capture.threads {

@@ -52,6 +52,11 @@ const OPERATORS: [&str; 39] = [
     "*=", "/=", "%=", "^=", "&=", "|=", "->", ",", "+", "-", "*", "/", "%", "^", "&", "|", "~", "!", "=", "<", ">",
 ];
 
+/// The name of the function that a closure is written in, from that of the closure. `None` if it is no closure.
+pub fn enclosing(closure: &str) -> Option<&str> {
+    ["::{lambda", "::{{closure}}"].iter().find_map(|mark| closure.find(mark)).map(|at| &closure[..at])
+}
+
 /// The function's own qualified name: return type, template arguments, parameter lists, ABI tags, thunk prefixes and the
 /// compiler's clone suffixes removed. Enclosing functions of lambdas and local classes stay, without their parameters.
 ///

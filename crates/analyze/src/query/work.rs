@@ -8,7 +8,7 @@ use stepscope_model::{FrameKind, StackId};
 
 use crate::query::family::Family;
 use crate::query::functions::Functions;
-use crate::query::qualified_name::own_name;
+use crate::query::qualified_name::{enclosing, own_name};
 use crate::query::select::Selection;
 
 /// A kind of work.
@@ -83,7 +83,7 @@ impl Work {
             let caller = capture.stacks[index].parent.map_or(Below::default(), |parent| states[parent.index()]);
             states.push(match functions.is_owner(id) {
                 // What a search asks of each element is part of it.
-                true if caller.searches() && is_closure(&functions.get(id).name) => caller,
+                true if caller.searches() && enclosing(&functions.get(id).name).is_some() => caller,
                 true => Below::default(),
                 false => caller.then(kinds[id.index()]),
             });
@@ -210,11 +210,6 @@ impl Below {
             (None, ..) => Work::Own,
         }
     }
-}
-
-/// Whether a function is written inside another one.
-fn is_closure(name: &str) -> bool {
-    name.contains("::{lambda") || name.contains("::{{closure}}")
 }
 
 /// Whether a container's function adds elements or makes room for them.

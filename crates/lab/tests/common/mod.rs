@@ -32,6 +32,10 @@ impl FakeRecorder {
     pub fn events(&self) -> Vec<String> {
         self.events.lock().unwrap().clone()
     }
+
+    fn recording(&self) -> FakeRecording {
+        FakeRecording { events: self.events.clone(), looks: AtomicUsize::new(0), fails_after: self.fails_after }
+    }
 }
 
 impl Recorder for FakeRecorder {
@@ -41,8 +45,7 @@ impl Recorder for FakeRecorder {
         order: &Order,
         folder: &Path,
     ) -> Result<(Launched, Box<dyn Recording>), RecordError> {
-        let recording =
-            FakeRecording { events: self.events.clone(), looks: AtomicUsize::new(0), fails_after: self.fails_after };
+        let recording = self.recording();
         let launched = launch.prepare()?.start()?;
         recording.begin("launch", folder, &order.label);
         Ok((launched, Box::new(recording)))
@@ -54,8 +57,7 @@ impl Recorder for FakeRecorder {
         order: &Order,
         folder: &Path,
     ) -> Result<Box<dyn Recording>, RecordError> {
-        let recording =
-            FakeRecording { events: self.events.clone(), looks: AtomicUsize::new(0), fails_after: self.fails_after };
+        let recording = self.recording();
         recording.begin("attach", folder, &order.label);
         *self.attached.lock().unwrap() = ProcessSet::open(selection)?.pids();
         Ok(Box::new(recording))

@@ -132,10 +132,14 @@ impl Finding {
 
     /// The largest gain first. What has no gain comes last, but for what ends the program in time, and for a build that makes all numbers others.
     fn order(&self, other: &Self) -> Ordering {
-        let urgency = |one: &Self| match () {
-            () if one.kind.changes_all_costs() && one.found.confidence == Confidence::Strong => f64::INFINITY,
-            () if one.kind.ends_program() && one.function.is_some() => one.share().max(ENDS_PROGRAM),
-            () => one.share(),
+        let urgency = |one: &Self| {
+            if one.kind.changes_all_costs() && one.found.confidence == Confidence::Strong {
+                f64::INFINITY
+            } else if one.kind.ends_program() && one.function.is_some() {
+                one.share().max(ENDS_PROGRAM)
+            } else {
+                one.share()
+            }
         };
         urgency(other).total_cmp(&urgency(self)).then_with(|| self.cause().cmp(&other.cause()))
     }

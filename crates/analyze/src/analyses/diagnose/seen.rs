@@ -18,7 +18,7 @@ use crate::analyses::critical_path::PathWeights;
 use crate::query::events::{self, Role};
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::off_cpu::OffCpu;
-use crate::query::qualified_name::{own_name, python_function};
+use crate::query::qualified_name::{enclosing, own_name, python_function};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 use crate::query::weights::{Amount, StackWeights, percent};
@@ -537,11 +537,6 @@ impl<'s, 'a> Seen<'s, 'a> {
         let inside = file.strip_prefix(folder.trim_end_matches('/')).and_then(|rest| rest.strip_prefix('/'));
         Some((inside.filter(|_| folder != "/").unwrap_or(file).to_owned(), frame.line?))
     }
-}
-
-/// The own name of the function that a closure is written in, from that of the closure.
-fn enclosing(own: &str) -> Option<&str> {
-    ["::{lambda", "::{{closure}}"].iter().find_map(|mark| own.find(mark)).map(|at| &own[..at])
 }
 
 /// Takes out what the recorder's probes cost: the traps of its breakpoints, where it counts steps or looks for them.

@@ -18,6 +18,7 @@ const POINTS: u64 = 300;
 
 /// Processes with a curve of their own.
 const TOP: usize = 10;
+const CAPTION: &str = "the ten processes with most of it";
 
 /// A figure of processes over time.
 struct Figure {
@@ -29,7 +30,6 @@ struct Figure {
     rate: Option<f64>,
     kind: Kind,
     unit: &'static str,
-    caption: &'static str,
 }
 
 const fn level(
@@ -39,7 +39,7 @@ const fn level(
     kind: Kind,
     unit: &'static str,
 ) -> Figure {
-    Figure { name, title, quantities, rate: None, kind, unit, caption: "the ten processes with most of it" }
+    Figure { name, title, quantities, rate: None, kind, unit }
 }
 
 const fn rate(
@@ -50,7 +50,7 @@ const fn rate(
     kind: Kind,
     unit: &'static str,
 ) -> Figure {
-    Figure { name, title, quantities, rate: Some(scale), kind, unit, caption: "the ten processes with most of it" }
+    Figure { name, title, quantities, rate: Some(scale), kind, unit }
 }
 
 const FIGURES: [Figure; 15] = [
@@ -83,7 +83,7 @@ pub(super) fn charts(selection: &Selection<'_>) -> Vec<Part> {
     let chart = |figure: &Figure| {
         let table = figure.table(selection, &watched)?;
         let marks = table.columns[1..].iter().map(|column| Mark::Line(column.name.clone())).collect();
-        Some(Part::Chart { table, across: "time", marks, caption: figure.caption })
+        Some(Part::Chart { table, across: "time", marks, caption: CAPTION })
     };
     FIGURES.iter().filter_map(chart).collect()
 }
@@ -110,8 +110,7 @@ impl Figure {
                 Column::new(&format!("top_{}", place + 1), self.kind, self.unit, format!("{} of {label}.", self.title));
             columns = columns.with(column.labelled(label), move |&point| curve[point].clone());
         }
-        let points = 0..times.len();
-        let points: Vec<usize> = points.collect();
+        let points: Vec<usize> = (0..times.len()).collect();
         Some(columns.table(&format!("monitor_{}", self.name), self.title, points))
     }
 

@@ -60,12 +60,18 @@ impl Kind for GilWait {
         if !takes_lock.contains(&true) {
             return Vec::new();
         }
+        let mut waiting: Vec<Waiting> =
+            seen.selection.threads().filter_map(|(thread, _)| Waiting::of(seen, &takes_lock, thread)).collect();
+        if waiting.is_empty() {
+            return Vec::new();
+        }
         let cpu = seen.selection.cpu_times();
         let work = |thread: ThreadId| (thread, work_of(seen, thread), cpu[thread.index()].unwrap_or(0));
         let works: Vec<(ThreadId, Option<FunctionId>, u64)> =
             seen.selection.threads().map(|(thread, _)| work(thread)).collect();
-        let waits = |thread| Waiting::of(seen, &takes_lock, thread, take_turns(&works, thread));
-        let mut waiting: Vec<Waiting> = seen.selection.threads().filter_map(|(thread, _)| waits(thread)).collect();
+        let handing_over = python::hands_lock_over(seen);
+        // The part of all CPU time that taking and dropping the lock costs.
+        let part_of_lock = seen.share(seen.sum(|stack| handing_over[stack.index()])) / 100.0;
         waiting.sort_by(|a, b| b.share().total_cmp(&a.share()));
         let mut found: Vec<Found> = Vec::new();
         for one in waiting {
@@ -87,13 +93,14 @@ impl Kind for GilWait {
                 percent(one.share())
             );
             let mut gain = Gain::of_phase_waiting(one.ns, one.able_ns);
-            let strong = |gain| Found::of_program(title, Some(gain)).about(Some(one.function)).sure(Confidence::Strong);
-            if !one.takes_turns {
-                found.push(strong(gain).because(text, "show --view wall"));
+            let of_gain =
+                |gain| Found::of_program(title, gain).about(Some(one.function)).because(text, "show --view wall");
+            if !take_turns(&works, one.thread) {
+                found.push(of_gain(Some(gain)).sure(Confidence::Strong));
                 continue;
             }
             // Work that takes turns is not done sooner because nobody waits: what surely goes is the time for taking turns.
-            gain.time.value = one.part_of_lock * gain.whole_ns;
+            gain.time.value = part_of_lock * gain.whole_ns;
             gain.time.low = gain.time.value / 2.0;
             gain.time.high = gain.time.high.max(gain.time.value);
             let turns = format!(
@@ -102,9 +109,8 @@ impl Kind for GilWait {
                 percent(gain.share().value),
                 percent(gain.share().high)
             );
-            let one = strong(gain).because(text, "show --view wall").because(turns, "show --view threads");
-            let is_known = one.gain.is_some_and(|gain| gain.share().value >= LEAST_OF_TURNS);
-            found.push(Found { gain: one.gain.filter(|_| is_known), ..one.sure(Confidence::Fair) });
+            let known = (gain.share().value >= LEAST_OF_TURNS).then_some(gain);
+            found.push(of_gain(known).sure(Confidence::Fair).because(turns, "show --view threads"));
         }
         found
     }
@@ -112,6 +118,7 @@ impl Kind for GilWait {
 
 /// A thread's waits for the lock.
 struct Waiting {
+    thread: ThreadId,
     /// The owned function that waits most.
     function: FunctionId,
     /// What the thread that ended most of it does.
@@ -121,14 +128,10 @@ struct Waiting {
     able_ns: f64,
     /// Waits per second.
     rate: f64,
-    /// Whether most of what other threads do is the same work.
-    takes_turns: bool,
-    /// The part of all CPU time that taking and dropping the lock costs.
-    part_of_lock: f64,
 }
 
 impl Waiting {
-    fn of(seen: &Seen<'_, '_>, takes_lock: &[bool], thread: ThreadId, takes_turns: bool) -> Option<Self> {
+    fn of(seen: &Seen<'_, '_>, takes_lock: &[bool], thread: ThreadId) -> Option<Self> {
         let (span, mut classes) = (seen.span(), Classes::new(seen.capture(), seen.functions()));
         let (mut count, mut ns, mut slept_ns, mut met) = (0, 0, 0, Tenths::default());
         let mut by_function: BTreeMap<FunctionId, u64> = BTreeMap::new();
@@ -156,12 +159,10 @@ impl Waiting {
         let length = (span.end - span.start).max(1) as f64;
         let function = most(by_function)?;
         let holder = ended_by.into_iter().max_by_key(|(_, ns)| *ns).and_then(|(holder, _)| work_of(seen, holder));
-        let handing_over = python::hands_lock_over(seen);
         let waiting = Self {
+            thread,
             function,
             holder,
-            takes_turns,
-            part_of_lock: seen.share(seen.sum(|stack| handing_over[stack.index()])) / 100.0,
             ns: ns as f64,
             able_ns: (spent.running + spent.blocked).saturating_sub(slept_ns).max(1) as f64,
             rate: count as f64 * 1e9 / length,
