@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::clock;
 use crate::perf::CallRings;
+use crate::{clock, proc};
 
 pub use crate::perf::CountedCall;
 
@@ -32,6 +32,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const MOST_TIMES: u32 = 6;
 /// A function with as many calls has been counted enough.
 const MANY: usize = 1_000;
+/// A thread that has had the CPU as often has been observed enough: each of its context switches costs a microsecond more while it has probes.
+const MANY_SWITCHES: u64 = 50_000;
+/// How often the switches are read.
+const SWITCHES_EVERY: Duration = Duration::from_millis(50);
 /// 256 KiB: some 4,000 calls of one thread between two looks.
 const PAGES: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
 
@@ -89,7 +93,8 @@ struct Probe {
 /// ([`MOST_PER_SECOND`] at most) are left alone after the first moments.
 ///
 /// `enough` gets the number of calls of each site after this time and often after it. While it is `false`, counting goes on, but
-/// not longer than six times as long. Probes of functions with very many calls are removed by then.
+/// not longer than six times as long. Probes of functions with very many calls are removed by then, and those of a thread once it has
+/// had the CPU 50,000 times: probes make each of its context switches slower. The window of a function says how long it was counted.
 ///
 /// # Errors
 /// If the kernel refuses all of them, e.g. because uprobes need `CAP_PERFMON`.
@@ -130,19 +135,49 @@ pub fn count_calls(
         ended_ns: BTreeMap::new(),
         lost: 0,
     };
+    let switches = SwitchesSince::now(count.probes.iter().map(|probe| probe.tid).collect());
     let since_ns = count.settle(most_per_second.min(MOST_PER_SECOND));
     let begin = Instant::now();
+    let mut next_switches = SWITCHES_EVERY;
     while !stop.load(Ordering::Relaxed) && begin.elapsed() < duration * MOST_TIMES {
         if begin.elapsed() >= duration {
             if enough(&count.calls.iter().map(Vec::len).collect::<Vec<_>>()) {
                 break;
             }
-            count.remove_those_with_many_calls();
+            count.remove(|_, calls| calls >= MANY);
+        }
+        if begin.elapsed() >= next_switches {
+            next_switches = begin.elapsed() + SWITCHES_EVERY;
+            let busy = switches.threads_with(MANY_SWITCHES);
+            count.remove(|tid, _| busy.contains(&tid));
+        }
+        if count.probes.is_empty() {
+            break;
         }
         std::thread::sleep(LOOK_EVERY);
         count.read();
     }
     Ok(count.result(since_ns..clock::now_ns(), &refused))
+}
+
+/// How often threads have had the CPU since a moment.
+struct SwitchesSince(BTreeMap<u32, u64>);
+
+impl SwitchesSince {
+    fn now(threads: BTreeSet<u32>) -> Self {
+        Self(threads.into_iter().filter_map(|tid| Some((tid, timeslices(tid)?))).collect())
+    }
+
+    /// The threads that have had it at least as often.
+    fn threads_with(&self, least: u64) -> BTreeSet<u32> {
+        let has = |tid: u32, before: u64| timeslices(tid).is_some_and(|now| now.saturating_sub(before) >= least);
+        self.0.iter().filter(|(tid, before)| has(**tid, **before)).map(|(tid, _)| *tid).collect()
+    }
+}
+
+/// How often this thread has had the CPU. `/proc` knows each thread by its own id too.
+fn timeslices(tid: u32) -> Option<u64> {
+    proc::schedstat(tid, tid).ok().map(|schedule| schedule.timeslices)
 }
 
 struct Count {
@@ -194,15 +229,16 @@ impl Count {
         }
     }
 
-    fn remove_those_with_many_calls(&mut self) {
-        let (calls, ended_ns) = (&self.calls, &mut self.ended_ns);
-        self.probes.retain(|probe| {
-            let keep = calls[probe.site].len() < MANY;
-            if !keep {
-                ended_ns.entry(probe.site).or_insert_with(clock::now_ns);
-            }
-            keep
-        });
+    /// Ends the count of each site that has been counted enough by one of its threads and the number of its calls.
+    fn remove(&mut self, is_enough: impl Fn(u32, usize) -> bool) {
+        let ended = self.probes.iter().filter(|probe| is_enough(probe.tid, self.calls[probe.site].len()));
+        let ended: BTreeSet<usize> = ended.map(|probe| probe.site).collect();
+        if ended.is_empty() {
+            return;
+        }
+        let now_ns = clock::now_ns();
+        self.ended_ns.extend(ended.iter().map(|site| (*site, now_ns)));
+        self.probes.retain(|probe| !ended.contains(&probe.site));
         self.leave_threads_without_probes();
     }
 

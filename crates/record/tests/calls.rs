@@ -1,5 +1,6 @@
 //! Calls of functions in running threads, counted by uprobes.
 
+use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -130,6 +131,41 @@ fn counting_goes_on_until_there_are_enough_calls() {
     let (Ok(few), Ok(many)) = (few, many) else { return println!("skipped: {test}: the kernel refuses uprobes") };
     // Either six times as long, or until the site has very many calls.
     assert!(many > few && many < Duration::from_secs(30), "{few:?}, {many:?}");
+}
+
+/// Two threads that hand a token to and fro switch some 100,000 times a second.
+#[test]
+fn a_thread_with_very_many_switches_is_observed_briefly() {
+    let test = "a_thread_with_very_many_switches_is_observed_briefly";
+    let stop = Arc::new(AtomicBool::new(false));
+    let (tid, tids) = mpsc::channel();
+    let ((mut given, mut give), (mut returned, mut give_back)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
+    let echo = thread::spawn(move || {
+        let mut token = [0];
+        while given.read_exact(&mut token).is_ok() && give_back.write_all(&token).is_ok() {}
+    });
+    let switching = {
+        let stop = stop.clone();
+        thread::spawn(move || {
+            // SAFETY: no preconditions.
+            tid.send(unsafe { libc::gettid() } as u32).unwrap();
+            let mut token = [0];
+            while !stop.load(Ordering::Relaxed) {
+                give.write_all(&token).unwrap();
+                returned.read_exact(&mut token).unwrap();
+            }
+        })
+    };
+    let sites = [site("stepscope_never_called", vec![tids.recv().unwrap()])];
+    // Nobody calls it, so that only the switches can end the count before the time is over.
+    let duration = Duration::from_secs(60);
+    let counts = count_calls(&sites, duration, MOST_PER_SECOND, |_| true, &AtomicBool::new(false));
+    stop.store(true, Ordering::Relaxed);
+    switching.join().unwrap();
+    echo.join().unwrap();
+    let Ok(counts) = counts else { return println!("skipped: {test}: the kernel refuses uprobes") };
+    let SiteCalls::Counted { window, .. } = &counts.sites[0] else { panic!("{counts:?}") };
+    assert!(window.end - window.start < 60_000_000_000, "{window:?}");
 }
 
 #[test]

@@ -45,6 +45,7 @@ use self::per_step::PerStep;
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::notes::ownership_note;
+use crate::query::events::{self, Role};
 use crate::query::functions::{Function, FunctionId, Functions, NO_STACK, source_of};
 use crate::query::select::Selection;
 use crate::query::weights::{Amount, StackWeights};
@@ -78,6 +79,8 @@ pub struct Hotspots {
 
 /// From this share on, code without a name gets a note.
 const MUCH_UNNAMED_PERCENT: f64 = 5.0;
+/// The error of a share, in percentage points, above which it gets a note: that of fewer than 385 samples.
+const LARGE_ERROR: f64 = 5.0;
 
 impl Hotspots {
     /// Adds up the selected samples.
@@ -110,6 +113,22 @@ impl Hotspots {
     /// name, else an interpreter whose functions have none.
     pub fn unnamed_note(&self, selection: &Selection<'_>) -> Option<Note> {
         self.unnamed_module(selection).or_else(|| self.unnamed_python(selection))
+    }
+
+    /// Says how uncertain shares of a recording are that has only a few samples of CPU time.
+    pub fn few_samples_note(&self, selection: &Selection<'_>) -> Option<Note> {
+        selection.event().filter(|event| event.unit == "ns" && events::role(event) == Role::Cpu)?;
+        let samples = self.total.count;
+        // Half the width of the 95 % interval of a share of 50 %, as of a normal distribution.
+        let error = 1.96 * 50.0 / (samples as f64).sqrt();
+        (samples > 0 && error > LARGE_ERROR).then(|| {
+            note!(
+                Limit,
+                "{} only: a share of 50 % may be off by {} points. Record for longer, or more often (`--hz`).",
+                NoteValue::plural(samples as usize, "sample"),
+                NoteValue::number(error.round() as usize)
+            )
+        })
     }
 
     /// CPython has all its functions in one of C, unless it was asked to show them to profilers.
@@ -301,6 +320,7 @@ fn notes(selection: &Selection<'_>, hotspots: &Hotspots) -> Vec<Note> {
         let share = NoteValue::percent(hotspots.under_owned.percent_of(hotspots.total).unwrap_or(0.0));
         notes.push(note!(Fact, "Under owned code: {} ({}); other stacks contain no owned function.", owned, share));
     }
+    notes.extend(hotspots.few_samples_note(selection));
     notes.extend(ownership_note(std::slice::from_ref(selection)));
     notes.extend(hotspots.unnamed_note(selection));
     notes.extend(other_events(selection));

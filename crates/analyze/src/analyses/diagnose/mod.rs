@@ -18,9 +18,9 @@
 //! By gain in percent of the step, or of loading. Findings without a known gain come last, but for memory that grows below a known
 //! function: it comes before gains of less than 5 %. A build without optimisation comes first: with it, all other numbers are others.
 
-mod busy_machine;
 mod calls;
 mod code;
+mod doubts;
 mod finding;
 mod gain;
 mod kinds;
@@ -272,8 +272,8 @@ impl Diagnosis {
                 if !build::is_build(first.seen.capture()) {
                     diagnosis.unexplained.extend(unexplained::note(first.seen, &of_scenario));
                 }
-                diagnosis.notes.extend(busy_machine::note(first.seen));
                 diagnosis.notes.extend(pacing::note(first.seen));
+                diagnosis.notes.extend(doubts::notes(first.seen));
                 findings.extend(of_scenario);
             }
             diagnosis.findings.extend(joined(findings));

@@ -22,11 +22,11 @@ impl Kind for OneThread {
     }
 
     fn advice(&self) -> &'static str {
-        "Run the largest parts of the step that do not depend on each other side by side."
+        "Run the largest parts of the work that do not depend on each other side by side."
     }
 
     fn confirm(&self) -> &'static str {
-        "Run it on one CPU (`taskset -c 0`): steps take as long."
+        "Run it on one CPU (`taskset -c 0`): it takes as long."
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
