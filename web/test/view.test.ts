@@ -42,7 +42,7 @@ servedTest("the page opens, hides its token, and survives a reload", async (page
 servedTest("the report comes after the page, without a reload", async (page, { address }) => {
   let release = () => {};
   const released = new Promise<void>((resolve) => (release = resolve));
-  await page.route("**/data/document.json", async (route) => {
+  await page.route("**/data/verdict.json", async (route) => {
     await released;
     await route.continue();
   });
@@ -53,6 +53,22 @@ servedTest("the report comes after the page, without a reload", async (page, { a
   await page.getByText("Analysing the captures.").waitFor({ state: "detached" });
   await page.getByRole("link", { name: "Tables" }).click();
   await page.getByRole("navigation", { name: "Sections" }).waitFor();
+});
+
+servedTest("the verdict comes before the rest of the report", async (page, { address }) => {
+  let release = () => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  await page.route("**/data/document.json", async (route) => {
+    await released;
+    await route.continue();
+  });
+  await page.goto(`${address}#tables?place=rank`);
+  await page.getByText("Analysing the captures.").waitFor();
+  await page.getByRole("link", { name: "Verdict" }).click();
+  await page.getByRole("heading", { name: "What is doubtful" }).waitFor();
+  release();
+  await page.getByRole("link", { name: "Tables" }).click();
+  await page.getByRole("link", { name: /^Rank/ }).first().waitFor();
 });
 
 servedTest("steps on their way are not said to be missing", async (page, { address }) => {

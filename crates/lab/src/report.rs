@@ -33,13 +33,16 @@ pub fn report(run: Option<&RunInfo>, selections: &[Selection<'_>], findings: Tab
     if run.is_some_and(|run| run.sweep.is_some()) {
         return sweep(run, selections, findings);
     }
-    let report =
-        heading(run, selections).section(verdict::verdict(run.and_then(|run| run.ab.as_ref()), selections, &findings));
-    let report = report.section(findings_section(findings));
-    let report = ranks(selections).into_iter().fold(report, Report::section);
+    let report = ranks(selections).into_iter().fold(verdict_first(run, selections, findings), Report::section);
     let shown = shown(run, selections);
     let report = report.section(with_hidden(overview(run, selections), selections.len(), shown.len()));
     shown.iter().map(capture).fold(report, Report::section)
+}
+
+/// A report with its first two sections only: the verdict and the findings. They are there long before the rest.
+pub fn verdict_first(run: Option<&RunInfo>, selections: &[Selection<'_>], findings: Table) -> Report {
+    let verdict = verdict::verdict(run.and_then(|run| run.ab.as_ref()), selections, &findings);
+    heading(run, selections).section(verdict).section(findings_section(findings))
 }
 
 /// The captures that a report shows one by one: all if they are few, else of each scenario, variant and phase the run whose

@@ -111,6 +111,7 @@ fn absent() -> Answer {
 /// What is asked of the data.
 enum Wanted {
     Manifest,
+    Verdict,
     Document,
     Table(String),
 }
@@ -118,6 +119,7 @@ enum Wanted {
 fn wanted(file: &str) -> Option<Wanted> {
     match file {
         "manifest.json" => Some(Wanted::Manifest),
+        "verdict.json" => Some(Wanted::Verdict),
         "document.json" => Some(Wanted::Document),
         _ => file.strip_suffix(".parquet").filter(|name| is_name(name)).map(|name| Wanted::Table(name.to_owned())),
     }
@@ -126,7 +128,7 @@ fn wanted(file: &str) -> Option<Wanted> {
 impl Wanted {
     fn kind(&self) -> &'static str {
         match self {
-            Wanted::Manifest | Wanted::Document => answers::JSON,
+            Wanted::Manifest | Wanted::Verdict | Wanted::Document => answers::JSON,
             Wanted::Table(_) => answers::PARQUET,
         }
     }
@@ -134,6 +136,7 @@ impl Wanted {
     fn made(&self, data: &dyn Data) -> Result<Encoded, Refusal> {
         match self {
             Wanted::Manifest => Ok(Encoded::compressed(&data.manifest()?)),
+            Wanted::Verdict => Ok(Encoded::compressed(&data.verdict()?)),
             Wanted::Document => Ok(Encoded::compressed(&data.document()?)),
             Wanted::Table(name) => Ok(Encoded::of(data.table(name)?)),
         }

@@ -31,6 +31,7 @@
 //! | `/` | the page | no |
 //! | `/app.js`, `/app.css` | its script and style | no |
 //! | `/data/manifest.json` | the manifest, as JSON | yes |
+//! | `/data/verdict.json` | the first sections of the report, if they are there sooner than the rest; else 204 | yes |
 //! | `/data/document.json` | the report, if the manifest is without it | yes |
 //! | `/data/NAME.parquet` | the table NAME, e.g. `0/samples` or `0/lanes/3/17`; 204 without content if it has no rows | yes |
 //! | `/ticket` | the token, once, for the ticket of [`Server::ticket_url`] | no |
@@ -79,6 +80,14 @@ pub trait Data: Sync {
     /// # Errors
     /// If the manifest has all of it, or it cannot be made.
     fn document(&self) -> Result<Vec<u8>, Refusal> {
+        Err(Refusal::Absent)
+    }
+
+    /// The report with its first sections only, where these are there sooner than the rest.
+    ///
+    /// # Errors
+    /// If they are not, or they cannot be made.
+    fn verdict(&self) -> Result<Vec<u8>, Refusal> {
         Err(Refusal::Absent)
     }
 

@@ -31,8 +31,8 @@ export const reportFailure = signal("");
 export const isAnalysing = computed(() => tables.value.some(({ name }) => name === REPORT));
 
 /** Adds a report that was made after the page was shown. */
-export function showReport(report: Document | undefined): void {
-  if (report) manifest.value = { ...manifest.value, title: report.title, document: report };
+export function showReport(report: Document): void {
+  manifest.value = { ...manifest.value, title: report.title, document: report };
 }
 
 export function failReport(error: Error): void {

@@ -18,7 +18,7 @@ async function main(): Promise<void> {
     if (manifest.live && source instanceof Served) follow(source.token, client);
     root.replaceChildren();
     render(<App />, root);
-    if (!manifest.live && source instanceof Served) source.document().then(showReport, failReport);
+    if (!manifest.live && source instanceof Served) source.document(showReport).catch(failReport);
   } catch (error) {
     root.replaceChildren();
     render(<p class="failure" role="alert">{error instanceof Error ? error.message : String(error)}</p>, root);

@@ -82,12 +82,14 @@ export class Served implements Source {
     return (await response.json()) as Manifest;
   }
 
-  /** The report, if it takes longer than the tables; `undefined` if the manifest has it. */
-  async document(): Promise<Document | undefined> {
+  /** Gives the report to `show`, if the manifest has none: first its verdict, where that is there sooner, then all of it. */
+  async document(show: (report: Document) => void): Promise<void> {
     this.report({ name: REPORT, received: 0, total: undefined });
     try {
-      const response = await this.fetch("data/document.json");
-      return response.status === 200 ? ((await response.json()) as Document) : undefined;
+      for (const part of ["verdict", "document"]) {
+        const response = await this.fetch(`data/${part}.json`);
+        if (response.status === 200) show((await response.json()) as Document);
+      }
     } finally {
       this.finish(REPORT);
     }

@@ -187,6 +187,7 @@ struct Asked {
 /// What is asked.
 enum What {
     Manifest,
+    Verdict,
     Document,
     Table(String),
 }
@@ -221,6 +222,7 @@ fn answer_of_capture(page: &ServedPage, folder: &Path, asked: &Receiver<Asked>) 
         for Asked { what, answer } in asked {
             let answered = match what {
                 What::Manifest => data.manifest(),
+                What::Verdict => data.verdict(),
                 What::Document => data.document(),
                 What::Table(name) => data.table(&name),
             };
@@ -238,6 +240,10 @@ fn answer_of_capture(page: &ServedPage, folder: &Path, asked: &Receiver<Asked>) 
 impl Data for LiveThenFinished {
     fn manifest(&self) -> Result<Vec<u8>, Refusal> {
         self.finished().map_or_else(|| self.live.manifest(), |asks| Self::ask(&asks, What::Manifest))
+    }
+
+    fn verdict(&self) -> Result<Vec<u8>, Refusal> {
+        self.finished().map_or_else(|| self.live.verdict(), |asks| Self::ask(&asks, What::Verdict))
     }
 
     fn document(&self) -> Result<Vec<u8>, Refusal> {

@@ -13,8 +13,9 @@ use stepscope_app::document::Document;
 use stepscope_app::{Dataset, Limits, SHELL, app_css, app_js};
 use stepscope_lab::comparison::with_comparison;
 use stepscope_lab::findings::findings;
-use stepscope_lab::report::{heading, report};
+use stepscope_lab::report::{heading, report, verdict_first};
 use stepscope_lab::run::RunInfo;
+use stepscope_model::Table;
 use stepscope_serve::{Data, Page, Refusal, Server};
 
 use crate::arguments::analysed::AnalysedArguments;
@@ -90,6 +91,7 @@ pub struct Viewed<'a> {
     loaded: &'a Loaded,
     selections: &'a [Selection<'a>],
     dataset: Dataset<'a>,
+    findings: OnceLock<Table>,
     report: OnceLock<Vec<u8>>,
 }
 
@@ -98,7 +100,7 @@ impl<'a> Viewed<'a> {
     pub fn new(loaded: &'a Loaded, selections: &'a [Selection<'a>]) -> Self {
         let heading = heading(run_info(loaded), selections);
         let dataset = Dataset::new(&heading, selections.to_vec(), Limits::default());
-        Self { loaded, selections, dataset, report: OnceLock::new() }
+        Self { loaded, selections, dataset, findings: OnceLock::new(), report: OnceLock::new() }
     }
 
     /// Makes what the manifest and the first pictures need.
@@ -106,12 +108,27 @@ impl<'a> Viewed<'a> {
         self.dataset.prepare();
     }
 
+    fn findings(&self) -> Table {
+        let made = || progress::of_step("analysing", || findings(self.selections, &self.loaded.calls));
+        self.findings.get_or_init(|| behind_others(made)).clone()
+    }
+
+    /// The verdict and the findings as JSON. `None` if the verdict needs what takes longer: a sweep, or a comparison.
+    fn verdict(&self) -> Option<Vec<u8>> {
+        let run = run_info(self.loaded);
+        let takes_longer = run.is_some_and(|run| run.sweep.is_some() || run.ab.is_some());
+        (!takes_longer).then(|| {
+            let report = verdict_first(run, self.selections, self.findings());
+            Document::of(&report, self.selections).json()
+        })
+    }
+
     /// The report as JSON.
     pub fn report(&self) -> &[u8] {
+        let findings = self.findings();
         let made = || {
             let Self { loaded, selections, .. } = *self;
-            let report = progress::of_step("analysing", || {
-                let findings = findings(selections, &loaded.calls);
+            let report = progress::of_step("reporting", || {
                 with_comparison(report(run_info(loaded), selections, findings), loaded.run.as_ref())
             });
             Document::of(&report, selections).json()
@@ -134,6 +151,10 @@ fn behind_others<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 impl Data for Viewed<'_> {
     fn manifest(&self) -> Result<Vec<u8>, Refusal> {
         Ok(self.dataset.manifest())
+    }
+
+    fn verdict(&self) -> Result<Vec<u8>, Refusal> {
+        Viewed::verdict(self).ok_or(Refusal::Absent)
     }
 
     fn document(&self) -> Result<Vec<u8>, Refusal> {

@@ -51,6 +51,7 @@ fn the_page_and_all_tables_are_served() {
     assert_eq!(served.get("/app.css").body(), PAGE.style.as_bytes());
     assert_eq!(served.get("/data/manifest.json").body(), MANIFEST.as_bytes());
     assert_eq!(served.get("/data/document.json").body(), b"{}");
+    assert_eq!(served.get("/data/verdict.json").status(), 204);
     assert_eq!(served.get("/data/0/samples.parquet").body(), b"PAR1 samples");
     assert_eq!(served.get("/data/0/lanes/3/17.parquet").body().len(), 5 << 20);
     let absent = served.get("/data/0/waits.parquet");
@@ -65,9 +66,14 @@ fn the_page_needs_no_token_and_data_do() {
     let host = served.host();
     let without = |path| served.ask(path, &[("Host", &host)]).status();
     assert_eq!([without("/"), without("/app.js"), without("/app.css")], [200; 3]);
-    for path in
-        ["/data/manifest.json", "/data/document.json", "/data/0/samples.parquet", "/data/0/nothing.parquet", "/live"]
-    {
+    for path in [
+        "/data/manifest.json",
+        "/data/verdict.json",
+        "/data/document.json",
+        "/data/0/samples.parquet",
+        "/data/0/nothing.parquet",
+        "/live",
+    ] {
         assert_eq!(without(path), 401, "{path}");
         let wrong = "Bearer 00000000000000000000000000000000";
         assert_eq!(served.ask(path, &[("Host", &host), ("Authorization", wrong)]).status(), 401, "{path}");

@@ -20,7 +20,9 @@ const ELSEWHERE = "verdict";
 
 export function Tables() {
   const all = report.value.sections.filter((section) => section.anchor !== ELSEWHERE && holds(section));
-  const current = topOf(place.value) ?? all[0];
+  const wanted = topOf(place.value);
+  // The verdict comes before the other sections.
+  const current = wanted ?? (place.value && isAnalysing.value ? undefined : all[0]);
   const at = all.indexOf(current!);
   useEffect(() => {
     // A table by itself, else the section it was in when the link was made.

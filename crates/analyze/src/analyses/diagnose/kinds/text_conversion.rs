@@ -13,6 +13,7 @@ use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
 use crate::query::work::Work;
+use rustc_hash::FxHashMap;
 use stepscope_model::{FrameKind, StackId};
 
 /// Least share below one function, and that of Python code.
@@ -128,14 +129,12 @@ fn unwritten_in_python(seen: &Seen<'_, '_>) -> Option<Found> {
 
 /// Owned functions that are for text alone, such as an `operator<<`, each with the one function that calls it and makes text of it.
 fn formatters(seen: &Seen<'_, '_>) -> Vec<(FunctionId, FunctionId)> {
+    let text_of: FxHashMap<FunctionId, Amount> = seen.by_owner(goes).into_iter().collect();
     let costly = seen.inclusive().into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST_OF_FORMATTER);
     let for_one = costly.filter_map(|(function, all)| {
-        let under = seen.under(function);
-        let text = seen
-            .sum(|stack| under[stack.index()] && seen.owner(stack) == Some(function) && goes(seen.work[stack.index()]));
-        let is_one = text.weight as f64 >= IS_FORMATTER * all.weight as f64;
-        let caller = is_one.then(|| seen.common_owner_above(function, &under)).flatten()?;
-        let of_caller = seen.at_owner(caller, goes);
+        let text = text_of.get(&function).filter(|text| text.weight as f64 >= IS_FORMATTER * all.weight as f64)?;
+        let caller = seen.common_owner_above(function, &seen.under(function))?;
+        let of_caller = text_of.get(&caller).copied().unwrap_or_default();
         (of_caller.weight as f64 >= OF_CALLER * text.weight as f64).then_some((function, caller))
     });
     for_one.collect()
