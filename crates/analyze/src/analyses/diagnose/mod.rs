@@ -26,6 +26,7 @@ mod gain;
 mod kinds;
 mod laws;
 mod pacing;
+mod pieces;
 mod python;
 mod recorded;
 mod seen;
@@ -247,6 +248,7 @@ impl Diagnosis {
                 let found = kind.find(own, other).into_iter();
                 let named =
                     found.map(|found| python::without_interpreter(own, with_calls(own, without_closure(own, found))));
+                let named = named.map(|found| pieces::told(own, found));
                 named.map(|found| (kind, found)).collect::<Vec<_>>()
             };
             Some(Shown { seen: own, found: without_effects(KINDS.iter().flat_map(of_kind).collect()) })
@@ -468,6 +470,8 @@ fn joined(mut findings: Vec<Finding>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod always_tests;
+#[cfg(test)]
+mod batch_tests;
 #[cfg(test)]
 mod code_tests;
 #[cfg(test)]

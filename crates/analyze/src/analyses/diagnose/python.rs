@@ -8,7 +8,7 @@ use super::finding::{Confidence, Found, percent};
 use super::seen::{Seen, parts};
 use crate::Function;
 use crate::query::functions::{FunctionId, is_of_cpython};
-use crate::query::qualified_name::own_name;
+use crate::query::qualified_name::{own_name, python_function};
 
 /// Whether a function is of CPython or its standard library, and not owned.
 fn is_of_python(function: &Function) -> bool {
@@ -36,6 +36,14 @@ pub(super) fn below(seen: &Seen<'_, '_>, names: &[&str]) -> Vec<bool> {
     seen.paths_through(|function| is_of_python(function) && names.contains(&&*own_name(&function.name)))
 }
 
+/// One flag per stack: whether a Python function of a file of Python's library is on it.
+pub(super) fn below_files(seen: &Seen<'_, '_>, ends: &[&str]) -> Vec<bool> {
+    seen.paths_through(|function| {
+        let file = python_function(&function.name).map(|(_, file)| file);
+        !function.owned && file.is_some_and(|file| ends.iter().any(|end| file.ends_with(end)))
+    })
+}
+
 /// One flag per stack: whether a thread takes the interpreter's global lock there.
 pub(super) fn takes_lock(seen: &Seen<'_, '_>) -> Vec<bool> {
     const TAKES: [&str; 5] =
@@ -56,9 +64,21 @@ pub(super) const IN_CPYTHON: &str = "CPython's functions for it take";
 /// A finding about these stacks, if they take a share of the steps all the time. The function that most of them are
 /// attributed to is named, if there is one. `subject` is what costs.
 pub(super) fn found(seen: &Seen<'_, '_>, at: &[bool], least: f64, does: &str, subject: &str) -> Option<Found> {
+    recurring(seen, at, (least, f64::INFINITY), does, subject)
+}
+
+/// The same, with the least share in a part of a run without steps.
+pub(super) fn recurring(
+    seen: &Seen<'_, '_>,
+    at: &[bool],
+    (least, least_in_part): (f64, f64),
+    does: &str,
+    subject: &str,
+) -> Option<Found> {
     let at_stack = |stack: StackId| at[stack.index()];
     let share = seen.share(seen.sum(at_stack));
-    if seen.is_loading() || share < least || !seen.is_steady(at_stack) {
+    let in_part = || share >= least_in_part && seen.is_in_pieces(at_stack);
+    if seen.is_loading() || share < least || !(seen.is_steady(at_stack) || in_part()) {
         return None;
     }
     let by_function = seen.by_function(|stack| seen.functions().attributed(stack).filter(|_| at_stack(stack)));

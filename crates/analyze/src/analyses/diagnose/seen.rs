@@ -11,6 +11,7 @@ use super::calls::{Calls, Rate};
 use super::code::{Costs, HotLoop, ReadCode, hot_loops, no_waits, questions, raises, straight_calls};
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
+use super::pieces::Pieces;
 use super::recorded::Recorded;
 pub(super) use super::tenths::Tenths;
 use crate::Function;
@@ -102,6 +103,8 @@ pub(super) struct Seen<'s, 'a> {
     pub raises: Vec<bool>,
     /// Allocations and system calls.
     pub recorded: Recorded<'a>,
+    /// The samples of a program without steps, not of loading.
+    pub pieces: Option<Pieces>,
 }
 
 impl<'s, 'a> Seen<'s, 'a> {
@@ -120,6 +123,8 @@ impl<'s, 'a> Seen<'s, 'a> {
         let path = loops.as_ref().and_then(|_| PathWeights::of(selection));
         let (work, off_cpu) = (Work::of_stacks(selection), selection.off_cpu());
         let recorded = Recorded::of(selection, loops.as_deref());
+        let is_loading = selection.capture().info.phase == Some(Phase::Loading);
+        let pieces = (loops.is_none() && !is_loading).then(|| Pieces::of(selection));
         let mut seen = (total > 0).then_some(Self {
             selection,
             loops,
@@ -140,6 +145,7 @@ impl<'s, 'a> Seen<'s, 'a> {
             questions: Vec::new(),
             raises: Vec::new(),
             recorded,
+            pieces,
         })?;
         seen.closures = seen.closures();
         Some(seen)
@@ -286,6 +292,19 @@ impl<'s, 'a> Seen<'s, 'a> {
         let mut callers_first = self.inclusive();
         callers_first.retain(|(_, amount)| amount.weight as f64 >= NEARLY_ALL * all.weight as f64);
         callers_first.into_iter().rev().map(|(function, _)| function).find(|function| has_most(*function))
+    }
+
+    /// The deepest owned function that nearly all of another function's cost is below.
+    pub fn common_caller(&self, function: FunctionId, under: &[bool]) -> Option<FunctionId> {
+        let all = self.sum(|stack| under[stack.index()]);
+        let has_most = |caller: &FunctionId| {
+            let above = self.under(*caller);
+            let inside = self.sum(|stack| under[stack.index()] && above[stack.index()]);
+            inside.weight as f64 >= NEARLY_ALL * all.weight as f64
+        };
+        let callers_first = self.inclusive().into_iter().map(|(one, _)| one);
+        let callers: Vec<FunctionId> = callers_first.take_while(|one| *one != function).collect();
+        callers.into_iter().rev().find(has_most)
     }
 
     /// The nearest owned function above nearly all of a function's outermost calls; `None` at the top.

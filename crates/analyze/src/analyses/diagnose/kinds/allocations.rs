@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{copies, python_containers, releases};
+use super::{copies, python_containers, releases, thrown_away};
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::Seen;
@@ -32,6 +32,9 @@ const MOSTLY: f64 = 0.8;
 
 /// Least part of it that taking and releasing memory is: elements that are put into a container with room for them need none.
 const MEMORY: f64 = 0.1;
+
+/// Share of CPU time of a function that is all of the program.
+const WHOLE: f64 = 98.0;
 
 /// Fewest allocations per step of a recorded heap.
 const FEWEST: f64 = 0.5;
@@ -79,7 +82,8 @@ impl Kind for Allocations {
             let is_new = |stack: StackId| under[stack.index()] && !covered[stack.index()];
             let amount = seen.sum(|stack| is_new(stack) && allocates(seen.work[stack.index()]));
             let at = |stack: StackId| is_new(stack) && allocates(seen.work[stack.index()]);
-            if seen.share(amount) < LEAST || !seen.is_steady(at) || !is_rebuilt(seen, amount, &at) {
+            let lasts = || seen.is_steady(at) || is_made_again(seen, amount, &under, &at);
+            if seen.share(amount) < LEAST || !lasts() || !is_rebuilt(seen, amount, &at) {
                 continue;
             }
             let one = of_function(seen, function, amount, &at);
@@ -95,13 +99,32 @@ impl Kind for Allocations {
                 () if is_for_look_ups(seen, owner, amount) => LEAST_FOR_LOOK_UPS,
                 () => LEAST,
             };
-            if seen.share(amount) >= least && seen.is_steady(at) && is_rebuilt(seen, amount, &at) {
+            let lasts = || seen.is_steady(at) || is_made_again(seen, amount, &seen.under(owner), &at);
+            if seen.share(amount) >= least && lasts() && is_rebuilt(seen, amount, &at) {
                 let is_at = |stack: StackId| seen.functions().attributed(stack) == Some(owner);
                 found.extend(with_heap(seen, of_function(seen, owner, amount, &at), owner, &is_at));
             }
         }
         found
     }
+}
+
+/// Least part of the cost of taking memory that releasing it is, if it is taken for a moment, and that growing is, if a container is built anew.
+const RELEASED: f64 = 0.2;
+const GROWN: f64 = 0.5;
+
+/// Whether a function without steps takes memory for each item in a part of the run, and throws it away: it is called again and again, its
+/// memory is used again, and either releasing takes turns with taking, or most of it is growing, which what stays does less and less.
+fn is_made_again(seen: &Seen<'_, '_>, amount: Amount, under: &[bool], at: &dyn Fn(StackId) -> bool) -> bool {
+    let is_called_again = seen.share(amount) >= MUCH && seen.is_in_pieces(|stack| under[stack.index()]);
+    if !is_called_again || !thrown_away::is_used_again(seen, at) {
+        return false;
+    }
+    let releasing = releases::stacks(seen);
+    let released = seen.sum(|stack| releasing[stack.index()]).weight as f64 >= RELEASED * amount.weight as f64;
+    let grown = seen.sum(|stack| at(stack) && seen.work[stack.index()] != Work::Allocation);
+    let takes_turns = || seen.take_turns(at, |stack| releasing[stack.index()]);
+    (released && takes_turns()) || grown.weight as f64 >= GROWN * amount.weight as f64
 }
 
 /// Whether a function makes many temporary allocations, and few others.
@@ -149,7 +172,9 @@ fn builders(seen: &Seen<'_, '_>) -> Vec<(FunctionId, Vec<bool>)> {
             *by_owner.entry(owner.unwrap_or(function)).or_default() += if owner.is_some() { amount.weight } else { 0 };
         }
         let (of_it, most) = (by_owner.values().sum::<u128>(), by_owner.values().max().copied().unwrap_or(0));
-        if (of_it as f64) < MOSTLY * all.weight as f64 || most * 10 >= of_it * 9 {
+        // What is below the whole of a program without steps is its `main`.
+        let is_whole = seen.pieces.is_some() && seen.share(all) >= WHOLE;
+        if is_whole || (of_it as f64) < MOSTLY * all.weight as f64 || most * 10 >= of_it * 9 {
             continue;
         }
         found.retain(|(_, outer, of_outer)| {

@@ -12,7 +12,7 @@
 
 use stepscope_model::StackId;
 
-use super::releases;
+use super::{releases, thrown_away};
 use crate::Function;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
@@ -75,8 +75,18 @@ fn copies(seen: &Seen<'_, '_>) -> Vec<Found> {
     let user = |stack: StackId| is_copy(stack).then(|| user_of(stack)).flatten();
     let (making, releasing) = (makes_copies(seen, is_copy), releases::stacks(seen));
     let large = seen.by_function(user).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
+    let is_of = |owner: FunctionId| {
+        let (user, user_of, making) = (&user, &user_of, &making);
+        move |stack: StackId| {
+            let is_made = making[stack.index()] && is_of_copy(seen.work[stack.index()]);
+            user(stack) == Some(owner) || (is_made && user_of(stack) == Some(owner))
+        }
+    };
+    // What is copied for each item of a batch, and not kept.
+    let is_copied_again =
+        |owner: FunctionId| seen.is_in_pieces(is_of(owner)) && thrown_away::is_used_again(seen, is_of(owner));
     large
-        .filter(|(owner, _)| seen.is_steady(|stack| user(stack) == Some(*owner)))
+        .filter(|(owner, _)| seen.is_steady(|stack| user(stack) == Some(*owner)) || is_copied_again(*owner))
         .map(|(owner, amount)| {
             let title = match has_one_user.contains(&(owner, false)) {
                 true => {
@@ -84,11 +94,7 @@ fn copies(seen: &Seen<'_, '_>) -> Vec<Found> {
                 }
                 false => format!("`{}` copies a container {}", seen.name(owner), seen.repeatedly()),
             };
-            let is_of_it = |stack: StackId| {
-                let is_made = making[stack.index()] && is_of_copy(seen.work[stack.index()]);
-                user(stack) == Some(owner) || (is_made && user_of(stack) == Some(owner))
-            };
-            let without = releases::with_their_part(seen, is_of_it, &releasing);
+            let without = releases::with_their_part(seen, is_of(owner), &releasing);
             let text =
                 format!("Making the copies takes {} of the CPU time, all the time.", percent(seen.share(amount)));
             let found = Found::of(seen, owner, title, without).sure(Confidence::Fair);

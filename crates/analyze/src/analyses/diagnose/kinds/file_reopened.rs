@@ -8,11 +8,13 @@
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::recorded::{FileUse, Recorded};
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::functions::FunctionId;
+use crate::query::weights::Amount;
 use crate::query::work::Work;
-use stepscope_model::{NoteValue, StackId};
+use stepscope_model::{FrameKind, NoteValue, StackId};
 
 /// Least share of CPU time that opening and closing takes.
 const LEAST: f64 = 1.0;
@@ -22,6 +24,17 @@ const LEAST_IN_LOADING: f64 = 10.0;
 
 /// Fewest opens of a file, on average, that is opened again and again.
 const FEWEST_OPENS: u64 = 5;
+
+/// CPython's functions that open and close files.
+const OF_PYTHON: [&str; 7] = [
+    "_io_open",
+    "_io_open_impl",
+    "iobase_exit",
+    "_io__IOBase_close_impl",
+    "_io_TextIOWrapper_close",
+    "_io_TextIOWrapper_close_impl",
+    "textiowrapper_dealloc",
+];
 
 /// Fewest samples of opening and closing in loading.
 const FEWEST: u64 = 15;
@@ -49,22 +62,34 @@ impl Kind for FileReopened {
         let least = if seen.is_loading() { LEAST_IN_LOADING } else { LEAST };
         let opens = |work: Work| work == Work::OpenFile;
         let files = |work: Work| matches!(work, Work::OpenFile | Work::WriteFile | Work::ReadFile | Work::FileState);
+        let in_python = python::below(seen, &OF_PYTHON);
         let owners = seen.by_owner(opens).into_iter().filter(|(_, amount)| seen.share(*amount) >= least);
         owners
             .filter_map(|(owner, amount)| {
                 let is_open = seen.is_at(owner, opens);
-                let lasts = if seen.is_loading() { amount.count >= FEWEST } else { seen.is_steady(is_open) };
+                // CPython makes objects around each file.
+                let around = |stack: StackId| in_python[stack.index()] && seen.owner(stack) == Some(owner);
+                let lasts = match seen.is_loading() {
+                    true => amount.count >= FEWEST,
+                    false => {
+                        seen.is_steady(&is_open)
+                            || is_appended_to(seen, amount, &|stack| is_open(stack) || around(stack))
+                    }
+                };
                 let weight = |of: Work| seen.at_owner(owner, |work| work == of).weight;
                 // Files of `/proc` are made at each read, and directories are listed: other kinds are about them.
                 if !lasts || weight(Work::KernelFile) * 5 > amount.weight || weight(Work::ListFiles) > amount.weight {
                     return None;
                 }
-                let all = seen.at_owner(owner, files);
+                let is_of_files = seen.is_at(owner, files);
+                let goes = |stack: StackId| is_of_files(stack) || around(stack);
+                let all = seen.sum(goes);
+                let without = parts((0..in_python.len()).map(|index| goes(StackId::from_index(index))));
                 let (title, confidence) = match seen.is_loading() {
                     true => (format!("`{}` opens many files while loading", seen.name(owner)), Confidence::Fair),
                     false => (format!("`{}` opens a file each time it is used", seen.name(owner)), Confidence::Strong),
                 };
-                let found = Found::of(seen, owner, title, seen.without(owner, files)).sure(confidence);
+                let found = Found::of(seen, owner, title, without).sure(confidence);
                 let found = found.because(
                     format!(
                         "Opening and closing take {} of the CPU time, all its file calls {}.",
@@ -77,6 +102,24 @@ impl Kind for FileReopened {
             })
             .collect()
     }
+}
+
+/// Least part of opening that writing and creating are, if files are written and created.
+const WRITTEN: f64 = 0.05;
+const CREATED: f64 = 0.02;
+
+/// Whether files are opened in a part of the run to write to them, and exist already. Many files that a batch reads, or makes, are opened once
+/// each.
+fn is_appended_to(seen: &Seen<'_, '_>, amount: Amount, is_open: &impl Fn(StackId) -> bool) -> bool {
+    const CREATES: [&str; 6] = ["_create", "_mknod", "_tmpfile", "do_truncate", "_new_inode", "_create_object"];
+    let creates = seen.paths_through(|function| {
+        let name = function.name.strip_suffix("_[k]").unwrap_or(&function.name);
+        function.kind == FrameKind::Kernel && CREATES.iter().any(|end| name.ends_with(end))
+    });
+    let part = |of: Amount| of.weight as f64 / amount.weight.max(1) as f64;
+    let written = seen.sum(|stack| seen.work[stack.index()] == Work::WriteFile);
+    let created = seen.sum(|stack| is_open(stack) && creates[stack.index()]);
+    part(written) >= WRITTEN && part(created) < CREATED && seen.is_in_pieces(is_open)
 }
 
 /// A finding with what recorded system calls say of the files that its function opens; `None` if these are opened once.

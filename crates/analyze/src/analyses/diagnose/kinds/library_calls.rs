@@ -1,7 +1,8 @@
 //! Library functions that cost much below one owned function in every step: sorting, exceptions, dynamic
 //! casts, clocks, patterns that are compiled, generators that are seeded.
 //!
-//! Evidence: the part of the steps' CPU time below such a function, all the time, with the owned function that calls it.
+//! Evidence: the part of the steps' CPU time below such a function, all the time, with the owned function that calls it. Without steps, a larger part
+//! in many [pieces](super::super::pieces) is enough.
 //! Each has its own look-alikes.
 
 use stepscope_model::StackId;
@@ -24,6 +25,8 @@ pub(super) struct LibraryCalls {
     confirm: &'static str,
     /// Least share of the CPU time of steps.
     least: f64,
+    /// The same of a part of a run without steps.
+    least_in_part: f64,
     /// Least time per step in ns: a clock that is read once a step is no defect, however short the step.
     least_ns: f64,
     /// Whether it is of this kind with this share of the CPU time in percent, which is this part of the caller's time; `None` where
@@ -35,6 +38,8 @@ pub(super) struct LibraryCalls {
     between: &'static [&'static str],
     /// Functions of CPython that do the same.
     of_python: &'static [&'static str],
+    /// Ends of the names of files of Python's library that do.
+    python_files: &'static [&'static str],
     effects: &'static [&'static str],
 }
 
@@ -46,6 +51,7 @@ pub(super) static SORT: LibraryCalls = LibraryCalls {
     advice: "Keep it sorted and insert in place, use a heap (`std::priority_queue`), or select without sorting (`std::nth_element`).",
     confirm: "Count what changes its place from step to step.",
     least: 5.0,
+    least_in_part: 10.0,
     least_ns: 0.0,
     applies: None,
     functions: &[
@@ -71,6 +77,7 @@ pub(super) static SORT: LibraryCalls = LibraryCalls {
     ],
     between: &[],
     of_python: &["list_sort", "list_sort_impl"],
+    python_files: &[],
     effects: &["text-compared-each-step"],
 };
 
@@ -82,6 +89,7 @@ pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
     advice: "Return what is missing as a value (`std::optional`, `None`, a code), and ask before you look it up (`find`, `dict.get`).",
     confirm: "Count them: a breakpoint on `__cxa_throw`; in Python, a counter where they are caught.",
     least: 3.0,
+    least_in_part: 5.0,
     least_ns: 0.0,
     applies: None,
     functions: &[
@@ -109,6 +117,7 @@ pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
         "BaseException_new",
         "BaseException_dealloc",
     ],
+    python_files: &[],
     effects: &["allocations-each-step", "text-compared-each-step"],
 };
 
@@ -123,11 +132,13 @@ pub(super) static CASTS: LibraryCalls = LibraryCalls {
     advice: "Keep the objects of each type apart, ask a virtual function or a number for the type, or cast once and keep the pointer.",
     confirm: "Count the casts of one step: `diagnose --deepen` counts the calls of the function.",
     least: 5.0,
+    least_in_part: 5.0,
     least_ns: 0.0,
     applies: None,
     functions: &["__dynamic_cast"],
     between: &[],
     of_python: &[],
+    python_files: &[],
     effects: &["text-compared-each-step"],
 };
 
@@ -165,11 +176,13 @@ pub(super) static CLOCKS: LibraryCalls = LibraryCalls {
     advice: "Read it once a step and pass the time on.",
     confirm: "Count the reads: `diagnose --deepen` counts the calls of the function.",
     least: 5.0,
+    least_in_part: 5.0,
     least_ns: 2_000.0,
     applies: Some(|share, part| !awaits_time(share, part)),
     functions: CLOCK_FUNCTIONS,
     between: &[],
     of_python: &[],
+    python_files: &[],
     effects: &[],
 };
 
@@ -182,11 +195,13 @@ pub(super) static TIME_AWAITED: LibraryCalls = LibraryCalls {
              for others. For simulation as fast as possible, leave the wait out.",
     confirm: "See its source: a loop around a clock. Without it, the step takes its work alone.",
     least: 30.0,
+    least_in_part: 30.0,
     least_ns: 2_000.0,
     applies: Some(awaits_time),
     functions: CLOCK_FUNCTIONS,
     between: YIELDING_FUNCTIONS,
     of_python: &[],
+    python_files: &[],
     effects: &["clock-read-often", "busy-wait"],
 };
 
@@ -198,6 +213,7 @@ pub(super) static PATTERNS: LibraryCalls = LibraryCalls {
     advice: "Compile it once and keep it: a member, a constant, a `static`; or compare texts without a pattern.",
     confirm: "Count the compilations of one step: `diagnose --deepen` counts the calls of the function.",
     least: 3.0,
+    least_in_part: 5.0,
     least_ns: 0.0,
     applies: None,
     functions: &[
@@ -221,6 +237,7 @@ pub(super) static PATTERNS: LibraryCalls = LibraryCalls {
     ],
     between: &[],
     of_python: &["_sre_compile_impl", "_sre_compile"],
+    python_files: &["/re/_compiler.py", "/re/_parser.py", "/sre_compile.py", "/sre_parse.py"],
     effects: &["allocations-each-step", "text-compared-each-step", "dynamic-casts-each-step", "copies-each-step"],
 };
 
@@ -232,6 +249,7 @@ pub(super) static GENERATORS: LibraryCalls = LibraryCalls {
     advice: "Keep one generator for each thread. If each item needs its own stream, use one with a small state.",
     confirm: "Count the seeds of one step: `diagnose --deepen` counts the calls of the function.",
     least: 5.0,
+    least_in_part: 5.0,
     least_ns: 0.0,
     applies: None,
     functions: &[
@@ -250,6 +268,7 @@ pub(super) static GENERATORS: LibraryCalls = LibraryCalls {
     ],
     between: &[],
     of_python: &["random_seed", "init_by_array", "_random_Random_seed"],
+    python_files: &[],
     effects: &[],
 };
 
@@ -261,6 +280,7 @@ pub(super) static PARSERS: LibraryCalls = LibraryCalls {
     advice: "Parse it once, keep what comes of it, and copy or reset that.",
     confirm: "Count the texts and how many differ: the same text again and again confirms it.",
     least: 5.0,
+    least_in_part: NEVER,
     least_ns: 0.0,
     applies: None,
     functions: &[
@@ -305,8 +325,12 @@ pub(super) static PARSERS: LibraryCalls = LibraryCalls {
     ],
     between: &[],
     of_python: &["pyexpat_xmlparser_Parse"],
+    python_files: &[],
     effects: &["values-through-text", "allocations-each-step", "text-compared-each-step", "text-keys-each-step"],
 };
+
+/// Each text of a batch may be another one: that parsing comes back shows nothing.
+const NEVER: f64 = f64::INFINITY;
 
 impl Kind for LibraryCalls {
     fn name(&self) -> &'static str {
@@ -345,8 +369,17 @@ impl Kind for LibraryCalls {
             let callers = &callers;
             move |stack: StackId| callers[stack.index()] == Some(caller)
         };
-        let lasting = of_kind.filter(|(caller, _)| seen.is_steady(is_at(*caller)));
-        let in_python = python::found(seen, &self.in_python(seen), self.least, &self.does(seen), self.subject);
+        let in_part = |caller: FunctionId, amount: Amount| {
+            seen.share(amount) >= self.least_in_part && seen.is_in_pieces(is_at(caller))
+        };
+        let lasting = of_kind.filter(|(caller, amount)| seen.is_steady(is_at(*caller)) || in_part(*caller, *amount));
+        let in_python = python::recurring(
+            seen,
+            &self.in_python(seen),
+            (self.least, self.least_in_part),
+            &self.does(seen),
+            self.subject,
+        );
         lasting
             .map(|(caller, amount)| {
                 let title = format!("`{}` {}", seen.name(caller), self.does(seen));
@@ -456,6 +489,8 @@ impl LibraryCalls {
     /// what the exception keeps.
     fn in_python(&self, seen: &Seen<'_, '_>) -> Vec<bool> {
         let mut at = python::below(seen, self.of_python);
+        let of_files = python::below_files(seen, self.python_files);
+        at.iter_mut().zip(&of_files).for_each(|(at, of_files)| *at |= of_files);
         if self.name == EXCEPTIONS.name {
             at.iter_mut().zip(&seen.raises).for_each(|(at, raises)| *at |= raises);
         }
@@ -468,6 +503,11 @@ impl LibraryCalls {
             often if often.ends_with("again") => often.to_owned(),
             does => format!("{does} {}", seen.repeatedly()),
         }
+    }
+
+    /// One flag per stack: whether it is below such a function.
+    pub fn stacks(&self, seen: &Seen<'_, '_>) -> Vec<bool> {
+        self.callers(seen).into_iter().map(|caller| caller.is_some()).collect()
     }
 
     /// Of each node below such a function the owned function that calls it. An owned comparison within is part of the sort.

@@ -14,6 +14,7 @@ use crate::analyses::diagnose::code::HotLoop;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::query::frame_kind::undecorated;
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 use crate::query::work::Work;
@@ -39,7 +40,8 @@ impl Kind for ListSearch {
     }
 
     fn advice(&self) -> &'static str {
-        "Look up by a map, a set or an index instead of searching the list; keep an array beside a tree or a list whose positions matter."
+        "Look up by a map, a set or an index instead of searching the list; keep an array beside a tree or a list whose positions matter, \
+         and the length beside a text."
     }
 
     fn confirm(&self) -> &'static str {
@@ -55,13 +57,14 @@ impl Kind for ListSearch {
         let is_known = |owner: FunctionId| loops.iter().any(|one| one.function == Some(owner));
         let owners = seen.by_owner(|work| is_search(work) || is_loop(work)).into_iter();
         let at = python::below(seen, &OF_PYTHON);
-        let in_python = python::found(seen, &at, LEAST, "searches a list from its start", python::IN_CPYTHON);
+        let does = "searches a list from its start";
+        let in_python = python::recurring(seen, &at, (LEAST, LEAST), does, python::IN_CPYTHON);
         owners
             .filter(|(owner, amount)| seen.share(*amount) >= LEAST && !is_known(*owner))
             .filter_map(|(owner, _)| {
                 let searches = if is_written_out(seen, owner) { is_loop } else { is_search };
                 let amount = seen.at_owner(owner, searches);
-                let lasts = || seen.is_loading() || seen.is_steady(seen.is_at(owner, searches));
+                let lasts = || seen.is_loading() || seen.is_repeated(seen.is_at(owner, searches));
                 if seen.share(amount) < LEAST || !lasts() {
                     return None;
                 }
@@ -75,9 +78,41 @@ impl Kind for ListSearch {
             })
             .chain(in_python)
             .chain(walks(seen))
+            .chain(ends_of_texts(seen))
             .chain(loops.iter().cloned())
             .collect()
     }
+}
+
+/// Least share of CPU time of looking for the ends of texts.
+const LEAST_OF_ENDS: f64 = 10.0;
+
+/// Functions that look for the end of a text again and again: with each piece that `strcat` appends, and with each `strlen`, from its start.
+fn ends_of_texts(seen: &Seen<'_, '_>) -> Vec<Found> {
+    const ENDS: [&str; 4] = ["strcat", "strncat", "strlen", "wcslen"];
+    let looks = seen.paths_through(|function| {
+        let own = own_name(&function.name);
+        let plain = undecorated(&own);
+        // With the variant for the CPU behind it: `strcat_evex`.
+        let is_one = |end: &&str| plain.strip_prefix(*end).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+        !function.owned && ENDS.iter().any(|end| is_one(&end))
+    });
+    let user = |stack: StackId| seen.functions().attributed(stack).filter(|_| looks[stack.index()]);
+    let large = seen.by_function(user).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST_OF_ENDS);
+    let lasting =
+        large.filter(|(function, _)| seen.is_loading() || seen.is_repeated(|stack| user(stack) == Some(*function)));
+    let found = lasting.map(|(function, amount)| {
+        let title = format!("`{}` goes through texts from their start to find their end", seen.name(function));
+        let text = format!(
+            "`strlen` and `strcat` take {} of the CPU time{}: the texts are long, or it asks often.",
+            percent(seen.share(amount)),
+            seen.of_steps()
+        );
+        let stacks = (0..looks.len()).map(StackId::from_index);
+        let without = parts(stacks.map(|stack| user(stack) == Some(function)));
+        Found::of(seen, function, title, without).sure(Confidence::Fair).because(text, explain(seen, function))
+    });
+    found.collect()
 }
 
 /// Functions that go to an element by its position. In an array they cost next to nothing.
@@ -107,7 +142,7 @@ fn walks(seen: &Seen<'_, '_>) -> Vec<Found> {
     };
     let large = seen.by_function(walker).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
     let lasting =
-        large.filter(|(function, _)| seen.is_loading() || seen.is_steady(|stack| walker(stack) == Some(*function)));
+        large.filter(|(function, _)| seen.is_loading() || seen.is_repeated(|stack| walker(stack) == Some(*function)));
     let found = lasting.map(|(function, amount)| {
         let title =
             format!("`{}` goes to an element by its position, and walks there from the start", seen.name(function));
@@ -145,7 +180,9 @@ fn loops(seen: &Seen<'_, '_>) -> Vec<Found> {
         }
         let at = |stack: StackId| inside[stack.index()];
         let amount = seen.sum(at);
-        if seen.share(amount) < LEAST_OF_LOOP || !(seen.is_loading() || seen.recurs(at)) {
+        // Fields of a line are searched, too, in the part of a run that reads text.
+        let in_part = || seen.share(amount) >= LEAST && seen.is_in_pieces(at);
+        if seen.share(amount) < LEAST_OF_LOOP || !(seen.is_loading() || seen.recurs(at) || in_part()) {
             return None;
         }
         let title = format!(

@@ -53,6 +53,7 @@ mod text_conversion;
 mod text_keys;
 mod text_look_up;
 mod threads_each_step;
+mod thrown_away;
 mod unoptimised;
 mod wait_set;
 mod woken_in_vain;

@@ -60,11 +60,12 @@ fn parser(seen: &Seen<'_, '_>) -> Option<Found> {
     }
     let mut parser = seen.common_owner(makes_number)?;
     let mut under = seen.under(parser);
-    let sum = |under: &[bool], counts: &dyn Fn(Work) -> bool| {
-        seen.sum(|stack| under[stack.index()] && counts(seen.work[stack.index()])).weight as f64
-    };
-    let all = sum(&under, &|_| true);
-    if sum(&under, &builds) < BUILDS * all {
+    // What exceptions take and release is nothing that is parsed.
+    let throwing = library_calls::EXCEPTIONS.stacks(seen);
+    let parsing = |stack: StackId| under[stack.index()] && !throwing[stack.index()];
+    let all = seen.sum(parsing).weight as f64;
+    let building = seen.sum(|stack| parsing(stack) && builds(seen.work[stack.index()])).weight as f64;
+    if building < BUILDS * all {
         return None;
     }
     // Callers that do nothing themselves are passed on the way to one that keeps.
@@ -76,13 +77,13 @@ fn parser(seen: &Seen<'_, '_>) -> Option<Found> {
             (parser, under) = (outer, above.clone());
         }
     }
-    let amount = seen.sum(|stack| under[stack.index()]);
-    let at = |stack: StackId| under[stack.index()];
+    let at = |stack: StackId| under[stack.index()] && !throwing[stack.index()];
+    let amount = seen.sum(at);
     if seen.share(amount) < LEAST || !seen.is_steady(at) {
         return None;
     }
     let title = format!("`{}` parses text {}", seen.name(parser), seen.repeatedly());
-    let without = parts(under.iter().copied());
+    let without = parts((0..under.len()).map(|index| at(StackId::from_index(index))));
     let text = format!(
         "Making numbers, strings and containers from text takes {} of the CPU time{}, with what keeps and releases them.",
         percent(seen.share(amount)),

@@ -42,7 +42,8 @@ impl Kind for PageFaults {
         owners
             .filter(|(owner, _)| {
                 let at = seen.is_at(*owner, faults);
-                seen.is_steady(at)
+                // In a part of the run: memory that is unmapped in between.
+                seen.is_steady(&at) || (seen.is_in_pieces(&at) && seen.take_turns(&at, |stack| maps[stack.index()]))
             })
             .map(|(owner, amount)| {
                 let title = format!("`{}` touches new memory {}", seen.name(owner), seen.repeatedly());
@@ -59,7 +60,7 @@ impl Kind for PageFaults {
 }
 
 /// Whether it is the kernel's call that maps or unmaps memory.
-fn maps(function: &Function) -> bool {
+pub(super) fn maps(function: &Function) -> bool {
     const CALLS: [&str; 4] = ["sys_mmap", "sys_munmap", "sys_madvise", "ksys_mmap_pgoff"];
     let own = own_name(&function.name);
     let name = own.strip_suffix("_[k]").unwrap_or(&own);

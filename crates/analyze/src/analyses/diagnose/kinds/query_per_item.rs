@@ -69,7 +69,7 @@ impl Kind for QueryPerItem {
             if seen.share(all) < LEAST || (fixed.weight as f64) < FIXED * all.weight as f64 {
                 continue;
             }
-            if !seen.is_loading() && !seen.is_steady(&of_owner) {
+            if !seen.is_loading() && !seen.is_repeated(&of_owner) {
                 continue;
             }
             let goes = |index: usize| of_owner(StackId::from_index(index)) && inside[index] >= Inside::Fixed;

@@ -79,7 +79,7 @@ impl Kind for SmallArrays {
         let caller = |stack: StackId| functions.attributed(stack).filter(|_| in_numpy[stack.index()]);
         let mut found = Vec::new();
         for (owner, amount) in seen.by_function(caller) {
-            if seen.share(amount) < LEAST || !seen.is_steady(|stack| caller(stack) == Some(owner)) {
+            if seen.share(amount) < LEAST || !seen.is_repeated(|stack| caller(stack) == Some(owner)) {
                 continue;
             }
             let arithmetic = seen.sum(|stack| caller(stack) == Some(owner) && computes(stack));

@@ -68,7 +68,7 @@ impl Kind for SmallWrites {
         let all = owners.into_iter().filter_map(|(owner, _)| {
             let at = |stack: StackId| seen.functions().attributed(stack) == Some(owner) && goes(stack);
             let amount = seen.sum(at);
-            let is_large = seen.share(amount) >= LEAST && seen.is_steady(at);
+            let is_large = seen.share(amount) >= LEAST && seen.is_repeated(at);
             is_large.then(|| found(seen, owner, amount, &at)).flatten()
         });
         all.collect()

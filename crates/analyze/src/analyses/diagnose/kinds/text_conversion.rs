@@ -4,6 +4,7 @@
 //! or a file that must be text. Text that is only written looks like one, so such findings are weak and have no gain. A program that writes
 //! nothing, though it puts text together all the time, throws the text away.
 
+use super::library_calls;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
@@ -45,20 +46,32 @@ impl Kind for TextConversion {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let (there_and_back, writers) = (there_and_back(seen), writers(seen));
-        let formatters = formatters(seen);
-        let user = |stack: StackId| seen.owner(stack).map(|owner| user_of(&formatters, owner));
-        let converter = |stack: StackId| user(stack).filter(|_| seen.work[stack.index()] == Work::Formatting);
+        let (formatters, streams) = (formatters(seen), makes_streams(seen));
+        let for_streams = for_streams(seen, &streams);
+        let user = |stack: StackId| {
+            let within = for_streams.as_ref().filter(|(_, under)| under[stack.index()]).map(|(function, _)| *function);
+            within.or_else(|| seen.owner(stack).map(|owner| user_of(&formatters, owner)))
+        };
+        // A parser of numbers that throws is another kind.
+        let throwing = library_calls::EXCEPTIONS.stacks(seen);
+        let is_text = |stack: StackId| seen.work[stack.index()] == Work::Formatting && !throwing[stack.index()];
+        let converter = |stack: StackId| user(stack).filter(|_| is_text(stack));
         let is_unwritten = is_unwritten(seen, seen.sum(|stack| converter(stack).is_some()));
         let mut found = Vec::new();
         let large = seen.by_function(converter).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         for (owner, amount) in large {
             let is_at = |stack: StackId| converter(stack) == Some(owner);
-            if !seen.is_loading() && !seen.is_steady(is_at) {
+            // A batch may have to parse each text once; no value needs a stream of its own.
+            let has_streams = || {
+                let made = seen.sum(|stack| is_at(stack) && streams[stack.index()]);
+                made.weight as f64 >= FOR_EACH * amount.weight as f64 && seen.is_in_pieces(is_at)
+            };
+            if !seen.is_loading() && !seen.is_steady(is_at) && !has_streams() {
                 continue;
             }
             let of_owner = |index: usize| {
                 let stack = StackId::from_index(index);
-                user(stack) == Some(owner) && goes(seen.work[index])
+                user(stack) == Some(owner) && goes(seen.work[index]) && !throwing[index]
             };
             let without = || parts((0..seen.work.len()).map(of_owner));
             let both = seen.sum(|stack| there_and_back[stack.index()] && is_at(stack));
@@ -95,6 +108,47 @@ impl Kind for TextConversion {
         found.extend(unwritten_in_python(seen));
         found
     }
+}
+
+/// Least part of converting values that making and releasing streams is, if there is one for each value.
+const FOR_EACH: f64 = 0.1;
+
+/// One flag per stack: whether a stream is made or released there.
+fn makes_streams(seen: &Seen<'_, '_>) -> Vec<bool> {
+    const STREAMS: [&str; 3] = ["std::basic_istringstream", "std::basic_ostringstream", "std::basic_stringstream"];
+    const WITHIN: [&str; 5] = [
+        "std::basic_ios::init",
+        "std::basic_ios::imbue",
+        "std::ios_base::ios_base",
+        "std::ios_base::~ios_base",
+        "std::locale::",
+    ];
+    below_owner(seen, |name| {
+        STREAMS.iter().any(|class| {
+            let Some(rest) = name.strip_prefix(class) else { return false };
+            let function = rest.rsplit("::").next().unwrap_or_default();
+            function.trim_start_matches('~') == &class["std::".len()..]
+        }) || WITHIN.iter().any(|start| name.starts_with(start))
+    })
+}
+
+/// The owned function that streams are made for, if a class or a function around streams makes them for several of its callees, and it does
+/// little else than text with all it calls.
+fn for_streams(seen: &Seen<'_, '_>, streams: &[bool]) -> Option<(FunctionId, Vec<bool>)> {
+    seen.pieces.as_ref()?;
+    let part = |under: &[bool], counts: &dyn Fn(Work) -> bool| {
+        let all = seen.sum(|stack| under[stack.index()]).weight.max(1) as f64;
+        seen.sum(|stack| under[stack.index()] && counts(seen.work[stack.index()])).weight as f64 / all
+    };
+    let maker = seen.common_owner(|stack| streams[stack.index()])?;
+    let made = seen.under(maker);
+    if part(&made, &goes) < IS_FORMATTER || seen.common_owner_above(maker, &made).is_some() {
+        return None;
+    }
+    let user = seen.common_caller(maker, &made)?;
+    let under = seen.under(user);
+    let is_for_text = part(&under, &|work| work == Work::Formatting) >= FORMATTED && part(&under, &goes) >= MOSTLY;
+    is_for_text.then_some((user, under))
 }
 
 /// Fewest samples of text that is put together, and the least part of their cost that writing it would take: a system call for each buffer.
@@ -161,6 +215,17 @@ fn in_python(seen: &Seen<'_, '_>) -> Option<Found> {
     let comes_back = written.min(read) * 10 >= written.max(read);
     python::found(seen, &both, LEAST, "converts values to text and back all the time", python::IN_CPYTHON)
         .filter(|_| comes_back)
+        .or_else(|| parsed_in_python(seen, &reads))
+}
+
+/// Values that Python code reads from JSON in steps that also open files: a file that is parsed again.
+fn parsed_in_python(seen: &Seen<'_, '_>, reads: &[bool]) -> Option<Found> {
+    seen.loops.as_ref()?;
+    let in_module = python::below_files(seen, &["/json/__init__.py", "/json/decoder.py"]);
+    let at: Vec<bool> = reads.iter().zip(&in_module).map(|(reads, in_module)| *reads || *in_module).collect();
+    let opens = seen.is_steady(|stack| seen.work[stack.index()] == Work::OpenFile);
+    let does = "reads values from JSON all the time, and opens a file for them";
+    python::found(seen, &at, LEAST_OF_PYTHON, does, python::IN_CPYTHON).filter(|_| opens)
 }
 
 /// Streams are created, filled and released: their memory and strings go with them.

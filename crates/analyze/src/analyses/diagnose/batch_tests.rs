@@ -1,0 +1,161 @@
+//! Costs in one stage of programs without steps: many pieces of work are found, one piece is not.
+
+use super::tests::found;
+use crate::drawn::Drawing;
+use stepscope_model::Event;
+
+const WHOLE_MS: u64 = 1000;
+
+/// A program that ended by itself with this status: a stack for each millisecond, below `main`.
+fn batch(status: Option<i32>, of_ms: impl Fn(u64) -> String) -> Drawing {
+    let whole = 0..WHOLE_MS * 1_000_000;
+    let mut drawing = Drawing::new().window(whole.clone()).process(1, "job");
+    drawing = drawing.lived("main", whole.clone(), whole.end).lived("other", whole, 100_000_000);
+    drawing.capture.processes[0].exit_status = status;
+    let line = |ms: u64| format!("@{} main;{} 1000000", ms * 1_000_000 + 500_000, of_ms(ms));
+    let text: Vec<String> = (0..WHOLE_MS).map(line).collect();
+    drawing.folded(Event::sampled("cpu-clock", "ns"), &text.join("\n"))
+}
+
+/// A program that loads, has a stage of 300 ms from `start_ms` on, and writes. `of` has the work in each millisecond of the stage.
+fn stage(start_ms: u64, of: impl Fn(u64) -> &'static str) -> Drawing {
+    batch(Some(0), |ms| match ms.checked_sub(start_ms) {
+        None => "sim::Main;sim::Load".to_owned(),
+        Some(ms) if ms < 300 => format!("sim::Main;{}", of(ms)),
+        Some(_) => "sim::Main;sim::Write".to_owned(),
+    })
+}
+
+/// A stage in which `stack` takes two of three milliseconds, between other work of the same function.
+fn alternating(start_ms: u64, stack: &'static str) -> Drawing {
+    stage(start_ms, move |ms| if ms % 3 == 0 { "sim::Convert" } else { stack })
+}
+
+fn kinds(drawing: &Drawing) -> Vec<String> {
+    found(&drawing.capture).into_iter().filter(|row| !row.starts_with("single-threaded")).collect()
+}
+
+const SORT: &str = "sim::Convert;sim::Add;std::sort<int*>";
+
+#[test]
+fn what_comes_back_in_one_stage_is_found_wherever_the_stage_is() {
+    for start in [0, 200, 700] {
+        assert_eq!(kinds(&alternating(start, SORT)), ["sort-each-step | sim::Add | 20"], "from {start} ms on");
+    }
+    assert_eq!(kinds(&alternating(200, "sim::Convert;__cxa_throw")), ["exceptions-each-step | sim::Convert | 20"]);
+    assert_eq!(
+        kinds(&alternating(200, "sim::Convert;std::vector<int>::erase;memmove")),
+        ["elements-moved-each-step | sim::Convert | 20"]
+    );
+}
+
+#[test]
+fn what_is_done_once_is_no_finding() {
+    let once = stage(200, |ms| if ms < 250 { SORT } else { "sim::Convert" });
+    assert!(kinds(&once).is_empty(), "{:?}", kinds(&once));
+    let for_few_items = stage(200, |ms| if ms % 60 < 50 { SORT } else { "sim::Convert" });
+    assert!(kinds(&for_few_items).is_empty(), "{:?}", kinds(&for_few_items));
+}
+
+#[test]
+fn a_stack_that_was_cut_short_ends_no_piece() {
+    let cut = batch(Some(0), |ms| match ms {
+        200..500 if ms % 5 == 0 => "sim::Less".to_owned(),
+        200..500 => format!("sim::Main;{SORT}"),
+        _ => "sim::Main;sim::Write".to_owned(),
+    });
+    assert!(kinds(&cut).is_empty(), "{:?}", kinds(&cut));
+}
+
+#[test]
+fn the_start_of_a_program_that_does_not_end_is_no_stage() {
+    let of_ms = |start: u64| {
+        move |ms: u64| match ms {
+            _ if (start..start + 300).contains(&ms) && ms % 3 > 0 => format!("sim::Main;{SORT}"),
+            _ if (start..start + 300).contains(&ms) => "sim::Main;sim::Convert".to_owned(),
+            _ => "sim::Main;sim::Write".to_owned(),
+        }
+    };
+    for status in [None, Some(143)] {
+        assert!(kinds(&batch(status, of_ms(0))).is_empty(), "start-up, {status:?}");
+        assert_eq!(kinds(&batch(status, of_ms(200))), ["sort-each-step | sim::Add | 20"], "later, {status:?}");
+    }
+}
+
+#[test]
+fn parsing_each_text_of_a_batch_once_is_no_finding() {
+    for stack in
+        ["sim::Convert;tinyxml2::XMLDocument::Parse", "sim::Convert;strtod", "sim::Convert;std::istream::operator>>"]
+    {
+        assert!(kinds(&alternating(200, stack)).is_empty(), "{stack}");
+    }
+}
+
+#[test]
+fn a_stream_for_each_value_is_found() {
+    let reparses = stage(200, |ms| match ms % 4 {
+        0 => "sim::Convert",
+        1 => "sim::Convert;sim::Scale;std::basic_istringstream<char>::basic_istringstream;std::locale::locale",
+        _ => "sim::Convert;sim::Scale;std::istream::operator>>;std::num_get::do_get",
+    });
+    assert_eq!(kinds(&reparses), ["values-through-text | sim::Scale | 22.5"]);
+}
+
+#[test]
+fn copies_that_are_kept_fault_in_new_memory() {
+    const COPY: &str =
+        "sim::Convert;sim::Check;std::vector<int>::vector;std::__uninitialized_copy<false>::__uninit_copy;memmove";
+    const FAULT: &str = "sim::Convert;sim::Check;std::vector<int>::vector;std::__uninitialized_copy<false>::__uninit_copy;memmove;\
+                         asm_exc_page_fault [kernel]";
+    assert_eq!(kinds(&alternating(200, COPY)), ["copies-each-step | sim::Check | 20"]);
+    let kept = stage(200, |ms| match ms % 3 {
+        0 => "sim::Convert",
+        1 => COPY,
+        _ => FAULT,
+    });
+    assert!(!kinds(&kept).iter().any(|row| row.starts_with("copies")), "{:?}", kinds(&kept));
+}
+
+#[test]
+fn memory_that_is_taken_and_released_in_turns_is_found_in_a_stage() {
+    let made = stage(200, |ms| match ms % 4 {
+        0 => "sim::Convert",
+        1 | 2 => "sim::Convert;sim::Names;operator new;malloc",
+        _ => "sim::Convert;sim::Names;operator delete;free",
+    });
+    assert!(kinds(&made)[0].starts_with("allocations-each-step | sim::Names | 22"), "{:?}", kinds(&made));
+    let kept =
+        stage(200, |ms| if ms % 4 == 0 { "sim::Convert" } else { "sim::Convert;sim::Names;operator new;malloc" });
+    assert!(kinds(&kept).is_empty(), "{:?}", kinds(&kept));
+}
+
+#[test]
+fn files_of_a_stage_are_opened_again_if_they_are_written_and_not_made() {
+    let files = |opening: &'static str| {
+        stage(200, move |ms| match ms % 4 {
+            0 => "sim::Convert",
+            1 => "sim::Convert;sim::Log;fclose;write;__x64_sys_write [kernel];vfs_write [kernel]",
+            _ => opening,
+        })
+    };
+    let again = "sim::Convert;sim::Log;fopen;__x64_sys_openat [kernel];do_filp_open [kernel]";
+    assert_eq!(kinds(&files(again)), ["file-opened-each-time | sim::Log | 22.5"]);
+    let made = "sim::Convert;sim::Log;fopen;__x64_sys_openat [kernel];do_filp_open [kernel];ext4_create [kernel]";
+    assert!(kinds(&files(made)).is_empty(), "{:?}", kinds(&files(made)));
+    assert!(kinds(&alternating(200, again)).is_empty(), "files that are only read may all be others");
+}
+
+#[test]
+fn looking_for_the_ends_of_texts_is_a_search() {
+    assert_eq!(kinds(&alternating(200, "sim::Convert;sim::Append;__strcat_evex")), ["list-search | sim::Append | 20"]);
+    let all_the_time = batch(Some(0), |ms| {
+        if ms % 2 == 0 { "sim::Main;sim::Join;strlen".to_owned() } else { "sim::Main;sim::Write".to_owned() }
+    });
+    assert_eq!(kinds(&all_the_time), ["list-search | sim::Join | 50"]);
+}
+
+#[test]
+fn a_pattern_that_pythons_library_compiles_again_is_found() {
+    let compiles = alternating(200, "sim::Convert;sim::Mark;py::_code:/usr/lib/python3.11/re/_compiler.py");
+    assert_eq!(kinds(&compiles), ["pattern-compiled-each-step | sim::Mark | 20"]);
+}

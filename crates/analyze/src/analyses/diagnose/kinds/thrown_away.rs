@@ -1,0 +1,29 @@
+//! Whether memory that a part of a run takes is kept, for kinds about what is made for each item of a batch.
+//!
+//! Memory that is kept has to come from somewhere: its pages are touched for the first time, and the kernel's faults cost about as much as
+//! filling them. What is made from the same memory again and again has next to none. Large blocks go back to the kernel and fault
+//! again; then unmapping them shows it.
+
+use stepscope_model::{FrameKind, StackId};
+
+use super::page_faults;
+use crate::analyses::diagnose::seen::Seen;
+
+/// Least part of a cost that faults are, if its memory is kept.
+const KEPT: f64 = 0.1;
+
+/// Least part of faults that unmapping is, if the memory is not kept.
+const UNMAPPED: f64 = 0.1;
+
+/// Whether the memory of what is made at these stacks is used again for the next.
+pub(super) fn is_used_again(seen: &Seen<'_, '_>, at: impl Fn(StackId) -> bool) -> bool {
+    const FAULTS: [&str; 4] = ["asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "handle_mm_fault"];
+    let faults = seen.paths_through(|function| {
+        let name = function.name.strip_suffix("_[k]").unwrap_or(&function.name);
+        function.kind == FrameKind::Kernel && FAULTS.contains(&name)
+    });
+    let unmaps = seen.paths_through(page_faults::maps);
+    let (all, faulting) = (seen.sum(&at), seen.sum(|stack| at(stack) && faults[stack.index()]));
+    let unmapping = seen.sum(|stack| unmaps[stack.index()]);
+    (faulting.weight as f64) < KEPT * all.weight as f64 || unmapping.weight as f64 >= UNMAPPED * faulting.weight as f64
+}
