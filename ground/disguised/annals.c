@@ -1,7 +1,8 @@
 /* Writes a chronicle. */
 // defect: the chronicle is put together with strcat, which searches the end of the text from its start for each line
-// kinds: text-appended-from-start, list-search, text-compared-each-step
+// kinds: list-search, text-compared-each-step
 // guilty: append_line, chronicle
+// seconds: 20
 // build: -O2 -g
 #include <math.h>
 #include <stdio.h>

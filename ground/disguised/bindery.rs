@@ -1,6 +1,7 @@
 // defect: while the pages are set, a map of all footnotes is built again for each page
 // kinds: allocations-each-step, copies-each-step, text-keys-each-step
 // guilty: bindery::notes_by_mark, bindery::set_page, bindery::bind
+// seconds: 20
 use std::collections::HashMap;
 use std::fmt::Write;
 

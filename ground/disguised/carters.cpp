@@ -1,6 +1,7 @@
 // defect: in one stage, the next cart is taken from the front of a vector, which moves all carts behind it
 // kinds: elements-moved-each-step
 // guilty: carters::Yard::Next, carters::Dispatch
+// seconds: 20
 // build: -O2 -g
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,7 @@
 // defect: while households are joined with their streets, the street is searched in a list from its start, for each household
 // kinds: list-search, text-compared-each-step, superlinear-lookup
 // guilty: census::Town::StreetOf, census::Join, census::Town::Place
+// seconds: 20
 // build: -O2 -g
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 # defect: while chapters are marked, a pattern is compiled for each name and chapter; there are more names than Python keeps patterns
 # kinds: pattern-compiled-each-step
 # guilty: mark, Book.mark, pattern_of
+# seconds: 20
 import math
 import re
 import sys

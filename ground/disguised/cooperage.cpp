@@ -1,6 +1,7 @@
 // defect: none; lines that are parsed once with temporaries, groups that are sorted once each, one pattern, rare exceptions, a few files
 // kinds: -
 // guilty: -
+// seconds: 20
 // build: -O2 -g
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 // defect: while duties are assessed, a missing weight is found out by std::stod that throws, for each second parcel
 // kinds: exceptions-each-step
 // guilty: excise::Weight, excise::Assess
+// seconds: 20
 // build: -O2 -g
 #include <cmath>
 #include <cstdio>

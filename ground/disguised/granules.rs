@@ -1,6 +1,7 @@
 // defect: while samples are sieved, each of four workers takes the lock of the common table for every grain
 // kinds: lock-wait, work-in-small-pieces
 // guilty: granules::sieve, granules::main, granules::Table::add, granules::worker
+// seconds: 20
 use std::sync::{Arc, Mutex};
 use std::thread;
 

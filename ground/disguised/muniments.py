@@ -1,6 +1,7 @@
 # defect: while deeds are catalogued, the register is opened and closed for each deed
 # kinds: file-opened-each-time
 # guilty: Register.enter, catalogue
+# seconds: 20
 import math
 import os
 import sys

@@ -1,6 +1,7 @@
 // defect: while loans are checked, the function that judges a loan takes the whole catalogue of rooms by value
 // kinds: copies-each-step, allocations-each-step
 // guilty: museum::Risk, museum::Check, museum::Room::Room
+// seconds: 20
 // build: -O2 -g
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,7 @@
 // defect: while entries are read, a regular expression is compiled for each of them
 // kinds: pattern-compiled-each-step
 // guilty: parish::Read, parish::Matches, parish::ReadAll
+// seconds: 20
 // build: -O2 -g
 #include <cmath>
 #include <cstdio>

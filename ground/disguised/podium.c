@@ -2,6 +2,7 @@
 // defect: while the season is replayed, the whole table is sorted with qsort after each result that is entered
 // kinds: sort-each-step
 // guilty: enter_result, by_points, replay
+// seconds: 20
 // build: -O2 -g
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 // defect: while the tracks are projected, the text with the sheet's scale and origin is read through a stream again for each point
 // kinds: values-through-text, text-parsed-each-step, parsed-each-step
 // guilty: portolan::Sheet::Frame, portolan::Number, portolan::Convert, portolan::Sheet::Project
+// seconds: 20
 // build: -O2 -g
 #include <algorithm>
 #include <cmath>

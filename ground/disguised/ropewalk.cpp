@@ -1,6 +1,7 @@
 // defect: none; a batch job that reads text, builds maps, sorts once, copies once and writes a buffered file, each in a stage of its own
 // kinds: -
 // guilty: -
+// seconds: 20
 // build: -O2 -g
 #include <algorithm>
 #include <cmath>

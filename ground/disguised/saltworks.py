@@ -1,6 +1,7 @@
 # defect: while pans are checked, the whole works is copied with copy.deepcopy for each trial
 # kinds: copies-each-step
 # guilty: try_pan, trials
+# seconds: 20
 import copy
 import math
 import sys

@@ -47,6 +47,8 @@ class Subject:
         self.libraries = told.get("libraries", "").split()
         self.strip = told.get("strip")
         self.options = told.get("options", "").split()
+        # A batch program ends by itself before that.
+        self.seconds = told.get("seconds", SECONDS)
         self.needs = told.get("needs")
         self.is_plain = AS_A_USER or not re.search(r"[\"']ready|loop\.hpp", source.read_text())
 
@@ -125,7 +127,7 @@ def record(folder, subject, command):
     for setting in ["slow", "fast"]:
         capture = plain_capture(folder, subject, setting)
         shutil.rmtree(capture, ignore_errors=True)
-        options = ["--duration", f"{SECONDS}s", "--output", capture, *subject.options]
+        options = ["--duration", f"{subject.seconds}s", "--output", capture, *subject.options]
         program = [f"{command[0]}_mended"] if subject.mended and setting == "fast" else command
         call = [STEPSCOPE, "record", *options, "--", *program, setting]
         subprocess.check_call(call, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -2,6 +2,7 @@
 // defect: while hides are booked, the log is opened to append a line and closed again, for each hide
 // kinds: file-opened-each-time
 // guilty: book, book_all
+// seconds: 20
 // build: -O2 -g
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 // defect: while the tides are exported, the stream is flushed after each line
 // kinds: small-writes-each-step
 // guilty: tide::Export, tide::Line
+// seconds: 20
 // build: -O2 -g
 #include <cmath>
 #include <cstdio>

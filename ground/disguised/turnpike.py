@@ -1,6 +1,7 @@
 # defect: while tolls are charged, travellers without a pass are found out by a KeyError, for most of them
 # kinds: exceptions-each-step
 # guilty: Gate.rate, charge
+# seconds: 20
 import math
 import sys
 

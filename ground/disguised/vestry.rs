@@ -1,6 +1,7 @@
 // defect: while gifts are booked, the giver is searched in a list from its start, by name, for each gift
 // kinds: list-search, text-compared-each-step
 // guilty: vestry::Books::giver, vestry::book
+// seconds: 20
 use std::collections::HashMap;
 
 struct Giver { name: String, given: f64, gifts: u32 }

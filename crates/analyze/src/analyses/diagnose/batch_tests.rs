@@ -99,6 +99,15 @@ fn a_stream_for_each_value_is_found() {
         _ => "sim::Convert;sim::Scale;std::istream::operator>>;std::num_get::do_get",
     });
     assert_eq!(kinds(&reparses), ["values-through-text | sim::Scale | 22.5"]);
+    let of_lines = stage(200, |ms| match ms % 20 {
+        0..5 => "sim::Convert",
+        5 => "sim::Convert;std::getline<char>",
+        one if one % 3 == 0 => {
+            "sim::Convert;sim::Scale;std::basic_istringstream<char>::basic_istringstream;std::locale::locale"
+        }
+        _ => "sim::Convert;sim::Scale;std::istream::operator>>;std::num_get::do_get",
+    });
+    assert!(kinds(&of_lines).is_empty(), "each line is another text: {:?}", kinds(&of_lines));
 }
 
 #[test]
@@ -114,6 +123,17 @@ fn copies_that_are_kept_fault_in_new_memory() {
         _ => FAULT,
     });
     assert!(!kinds(&kept).iter().any(|row| row.starts_with("copies")), "{:?}", kinds(&kept));
+    let returned = stage(200, |ms| match ms % 4 {
+        0 => "sim::Convert",
+        1 => COPY,
+        2 => FAULT,
+        _ => "sim::Convert;sim::Check;free;munmap;__x64_sys_munmap [kernel]",
+    });
+    assert!(
+        kinds(&returned).iter().any(|row| row.starts_with("copies-each-step | sim::Check")),
+        "{:?}",
+        kinds(&returned)
+    );
 }
 
 #[test]
@@ -158,4 +178,32 @@ fn looking_for_the_ends_of_texts_is_a_search() {
 fn a_pattern_that_pythons_library_compiles_again_is_found() {
     let compiles = alternating(200, "sim::Convert;sim::Mark;py::_code:/usr/lib/python3.11/re/_compiler.py");
     assert_eq!(kinds(&compiles), ["pattern-compiled-each-step | sim::Mark | 20"]);
+}
+
+#[test]
+fn a_long_text_that_is_copied_to_append_to_it_is_found() {
+    let appended = |moves: u64| {
+        stage(200, move |ms| match ms % 6 {
+            0 => "sim::Convert",
+            phase if phase <= moves => {
+                "sim::Convert;sim::Report;std::operator+<char>;std::basic_string::append;__memmove_evex"
+            }
+            _ => "sim::Convert;sim::Report;std::operator+<char>;malloc",
+        })
+    };
+    assert!(kinds(&appended(4))[0].starts_with("copies-each-step | sim::Report | 25"), "{:?}", kinds(&appended(4)));
+    let short = kinds(&appended(2));
+    assert!(!short.iter().any(|row| row.starts_with("copies")), "short texts cost more for their memory: {short:?}");
+}
+
+#[test]
+fn a_program_that_only_compresses_is_there_for_that() {
+    let of = |others: u64| {
+        batch(Some(0), move |ms| match ms % 10 < others {
+            true => "sim::Main;sim::Read".to_owned(),
+            false => "sim::Main;sim::Pack;deflate_slow".to_owned(),
+        })
+    };
+    assert_eq!(kinds(&of(2)), ["encoding-in-steps | sim::Pack | 80"]);
+    assert!(kinds(&of(0)).is_empty());
 }

@@ -12,7 +12,7 @@
 
 use stepscope_model::StackId;
 
-use super::{releases, thrown_away};
+use super::{copied_texts, releases, thrown_away};
 use crate::Function;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
@@ -54,7 +54,11 @@ impl Kind for Copies {
         if seen.is_loading() {
             return Vec::new();
         }
-        copies(seen)
+        let mut found = copies(seen);
+        let is_known = |one: &Found, found: &[Found]| found.iter().any(|other| other.function == one.function);
+        let texts: Vec<Found> = copied_texts::found(seen).into_iter().filter(|one| !is_known(one, &found)).collect();
+        found.extend(texts);
+        found
     }
 }
 

@@ -97,15 +97,17 @@ impl Kind for Encoding {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        /// Least share of CPU time.
+        /// Least and most share of CPU time.
         const LEAST: f64 = 5.0;
+        const MOST: f64 = 95.0;
         if seen.is_loading() {
             return Vec::new();
         }
         let encodes = encodes(seen);
         let encodes = |stack: StackId| seen.work[stack.index()] == Work::Decoding && encodes[stack.index()];
         let by_owner = seen.by_function(|stack| seen.functions().attributed(stack).filter(|_| encodes(stack)));
-        let large = by_owner.into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
+        // A program that does nothing else is there for that.
+        let large = by_owner.into_iter().filter(|(_, amount)| (LEAST..MOST).contains(&seen.share(*amount)));
         let found = large.filter_map(|(owner, amount)| {
             let is_at = |stack: StackId| encodes(stack) && seen.functions().attributed(stack) == Some(owner);
             let title = format!("`{}` encodes images or compresses data {}", seen.name(owner), seen.repeatedly());

@@ -7,6 +7,7 @@ mod build_jobs;
 mod build_templates;
 mod busy_wait;
 mod called_often;
+mod copied_texts;
 mod copies;
 mod decoding;
 mod directory_scan;

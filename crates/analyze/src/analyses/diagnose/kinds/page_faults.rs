@@ -7,6 +7,7 @@
 
 use stepscope_model::FrameKind;
 
+use super::thrown_away;
 use crate::Function;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
@@ -36,14 +37,14 @@ impl Kind for PageFaults {
             return Vec::new();
         }
         let faults = |work: Work| work == Work::PageFault;
-        let maps = seen.paths_through(maps);
+        let (maps, unmaps) = (seen.paths_through(maps), thrown_away::unmaps(seen));
         let all = seen.sum(|stack| faults(seen.work[stack.index()]));
         let owners = seen.by_owner(faults).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         owners
             .filter(|(owner, _)| {
                 let at = seen.is_at(*owner, faults);
                 // In a part of the run: memory that is unmapped in between.
-                seen.is_steady(&at) || (seen.is_in_pieces(&at) && seen.take_turns(&at, |stack| maps[stack.index()]))
+                seen.is_steady(&at) || (seen.is_in_pieces(&at) && seen.take_turns(&at, |stack| unmaps[stack.index()]))
             })
             .map(|(owner, amount)| {
                 let title = format!("`{}` touches new memory {}", seen.name(owner), seen.repeatedly());

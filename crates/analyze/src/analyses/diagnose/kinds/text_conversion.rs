@@ -64,7 +64,9 @@ impl Kind for TextConversion {
             // A batch may have to parse each text once; no value needs a stream of its own.
             let has_streams = || {
                 let made = seen.sum(|stack| is_at(stack) && streams[stack.index()]);
-                made.weight as f64 >= FOR_EACH * amount.weight as f64 && seen.is_in_pieces(is_at)
+                made.weight as f64 >= FOR_EACH * amount.weight as f64
+                    && seen.is_in_pieces(is_at)
+                    && !reads_lines(seen, owner, amount)
             };
             if !seen.is_loading() && !seen.is_steady(is_at) && !has_streams() {
                 continue;
@@ -112,6 +114,24 @@ impl Kind for TextConversion {
 
 /// Least part of converting values that making and releasing streams is, if there is one for each value.
 const FOR_EACH: f64 = 0.1;
+
+/// Least part of converting values that reading lines is, if the values come from them.
+const READ: f64 = 0.01;
+
+/// Whether a function or its caller also reads lines or files: the text is new for each value.
+fn reads_lines(seen: &Seen<'_, '_>, owner: FunctionId, amount: Amount) -> bool {
+    const LINES: [&str; 4] =
+        ["std::getline", "std::istream::getline", "std::basic_istream::getline", "std::basic_filebuf"];
+    let lines = seen.paths_through(|function| {
+        let own = own_name(&function.name);
+        !function.owned && LINES.iter().any(|start| own.starts_with(start))
+    });
+    let of_owner = seen.under(owner);
+    let under = seen.common_owner_above(owner, &of_owner).map_or(of_owner, |caller| seen.under(caller));
+    let reads = |stack: StackId| lines[stack.index()] || seen.work[stack.index()] == Work::ReadFile;
+    let reading = seen.sum(|stack| under[stack.index()] && reads(stack));
+    reading.weight as f64 >= READ * amount.weight as f64
+}
 
 /// One flag per stack: whether a stream is made or released there.
 fn makes_streams(seen: &Seen<'_, '_>) -> Vec<bool> {

@@ -7,23 +7,45 @@
 use stepscope_model::{FrameKind, StackId};
 
 use super::page_faults;
+use crate::Function;
 use crate::analyses::diagnose::seen::Seen;
+use crate::query::weights::Amount;
 
 /// Least part of a cost that faults are, if its memory is kept.
 const KEPT: f64 = 0.1;
 
 /// Least part of faults that unmapping is, if the memory is not kept.
-const UNMAPPED: f64 = 0.1;
+const UNMAPPED: f64 = 0.05;
 
 /// Whether the memory of what is made at these stacks is used again for the next.
 pub(super) fn is_used_again(seen: &Seen<'_, '_>, at: impl Fn(StackId) -> bool) -> bool {
     const FAULTS: [&str; 4] = ["asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "handle_mm_fault"];
-    let faults = seen.paths_through(|function| {
-        let name = function.name.strip_suffix("_[k]").unwrap_or(&function.name);
-        function.kind == FrameKind::Kernel && FAULTS.contains(&name)
-    });
-    let unmaps = seen.paths_through(page_faults::maps);
+    let faults = seen.paths_through(|function| is_kernels(function, &FAULTS));
     let (all, faulting) = (seen.sum(&at), seen.sum(|stack| at(stack) && faults[stack.index()]));
+    (faulting.weight as f64) < KEPT * all.weight as f64 || is_unmapped(seen, &at, faulting)
+}
+
+/// Whether memory goes back to the kernel in turns with the faults at these stacks. Memory that is kept goes back once.
+fn is_unmapped(seen: &Seen<'_, '_>, at: impl Fn(StackId) -> bool, faulting: Amount) -> bool {
+    let unmaps = unmaps(seen);
     let unmapping = seen.sum(|stack| unmaps[stack.index()]);
-    (faulting.weight as f64) < KEPT * all.weight as f64 || unmapping.weight as f64 >= UNMAPPED * faulting.weight as f64
+    unmapping.weight as f64 >= UNMAPPED * faulting.weight as f64 && seen.take_turns(at, |stack| unmaps[stack.index()])
+}
+
+/// One flag per stack: whether memory is unmapped there, also by making the heap smaller.
+pub(super) fn unmaps(seen: &Seen<'_, '_>) -> Vec<bool> {
+    const UNMAPS: [&str; 6] = [
+        "do_vmi_munmap",
+        "do_vmi_align_munmap",
+        "__do_munmap",
+        "do_madvise",
+        "unmap_region",
+        "vms_complete_munmap_vmas",
+    ];
+    seen.paths_through(|function| page_faults::maps(function) || is_kernels(function, &UNMAPS))
+}
+
+fn is_kernels(function: &Function, names: &[&str]) -> bool {
+    let name = function.name.strip_suffix("_[k]").unwrap_or(&function.name);
+    function.kind == FrameKind::Kernel && names.contains(&name)
 }
