@@ -28,7 +28,7 @@ fn stage(start_ms: u64, of: impl Fn(u64) -> &'static str) -> Drawing {
 
 /// A stage in which `stack` takes two of three milliseconds, between other work of the same function.
 fn alternating(start_ms: u64, stack: &'static str) -> Drawing {
-    stage(start_ms, move |ms| if ms % 3 == 0 { "sim::Convert" } else { stack })
+    stage(start_ms, move |ms: u64| if ms.is_multiple_of(3) { "sim::Convert" } else { stack })
 }
 
 fn kinds(drawing: &Drawing) -> Vec<String> {
@@ -60,7 +60,7 @@ fn what_is_done_once_is_no_finding() {
 #[test]
 fn a_stack_that_was_cut_short_ends_no_piece() {
     let cut = batch(Some(0), |ms| match ms {
-        200..500 if ms % 5 == 0 => "sim::Less".to_owned(),
+        200..500 if ms.is_multiple_of(5) => "sim::Less".to_owned(),
         200..500 => format!("sim::Main;{SORT}"),
         _ => "sim::Main;sim::Write".to_owned(),
     });
@@ -71,7 +71,7 @@ fn a_stack_that_was_cut_short_ends_no_piece() {
 fn the_start_of_a_program_that_does_not_end_is_no_stage() {
     let of_ms = |start: u64| {
         move |ms: u64| match ms {
-            _ if (start..start + 300).contains(&ms) && ms % 3 > 0 => format!("sim::Main;{SORT}"),
+            _ if (start..start + 300).contains(&ms) && !ms.is_multiple_of(3) => format!("sim::Main;{SORT}"),
             _ if (start..start + 300).contains(&ms) => "sim::Main;sim::Convert".to_owned(),
             _ => "sim::Main;sim::Write".to_owned(),
         }
@@ -102,7 +102,7 @@ fn a_stream_for_each_value_is_found() {
     let of_lines = stage(200, |ms| match ms % 20 {
         0..5 => "sim::Convert",
         5 => "sim::Convert;std::getline<char>",
-        one if one % 3 == 0 => {
+        one if one.is_multiple_of(3) => {
             "sim::Convert;sim::Scale;std::basic_istringstream<char>::basic_istringstream;std::locale::locale"
         }
         _ => "sim::Convert;sim::Scale;std::istream::operator>>;std::num_get::do_get",
@@ -145,7 +145,10 @@ fn memory_that_is_taken_and_released_in_turns_is_found_in_a_stage() {
     });
     assert!(kinds(&made)[0].starts_with("allocations-each-step | sim::Names | 22"), "{:?}", kinds(&made));
     let kept =
-        stage(200, |ms| if ms % 4 == 0 { "sim::Convert" } else { "sim::Convert;sim::Names;operator new;malloc" });
+        stage(
+            200,
+            |ms| if ms.is_multiple_of(4) { "sim::Convert" } else { "sim::Convert;sim::Names;operator new;malloc" },
+        );
     assert!(kinds(&kept).is_empty(), "{:?}", kinds(&kept));
 }
 
@@ -169,7 +172,7 @@ fn files_of_a_stage_are_opened_again_if_they_are_written_and_not_made() {
 fn looking_for_the_ends_of_texts_is_a_search() {
     assert_eq!(kinds(&alternating(200, "sim::Convert;sim::Append;__strcat_evex")), ["list-search | sim::Append | 20"]);
     let all_the_time = batch(Some(0), |ms| {
-        if ms % 2 == 0 { "sim::Main;sim::Join;strlen".to_owned() } else { "sim::Main;sim::Write".to_owned() }
+        if ms.is_multiple_of(2) { "sim::Main;sim::Join;strlen".to_owned() } else { "sim::Main;sim::Write".to_owned() }
     });
     assert_eq!(kinds(&all_the_time), ["list-search | sim::Join | 50"]);
 }
@@ -206,4 +209,18 @@ fn a_program_that_only_compresses_is_there_for_that() {
     };
     assert_eq!(kinds(&of(2)), ["encoding-in-steps | sim::Pack | 80"]);
     assert!(kinds(&of(0)).is_empty());
+}
+
+#[test]
+fn comparisons_of_a_sort_of_the_programs_own_are_no_search_by_name() {
+    let compares = |second: &'static str| {
+        let stack = move |ms: u64| match ms % 4 {
+            0 => "sim::Main;sim::Read".to_owned(),
+            1 => format!("sim::Main;sim::Merge [file:a.c:{second}];sim::Merge [file:a.c:9];sim::Less;strcmp"),
+            _ => "sim::Main;sim::Merge [file:a.c:7];sim::Merge [file:a.c:9];sim::Less;strcmp".to_owned(),
+        };
+        kinds(&batch(Some(0), stack))
+    };
+    assert!(compares("8").is_empty(), "two halves: {:?}", compares("8"));
+    assert_eq!(compares("7"), ["text-compared-each-step | sim::Less | 75"], "one place: a chain");
 }

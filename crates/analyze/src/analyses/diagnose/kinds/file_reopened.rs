@@ -63,18 +63,17 @@ impl Kind for FileReopened {
         let opens = |work: Work| work == Work::OpenFile;
         let files = |work: Work| matches!(work, Work::OpenFile | Work::WriteFile | Work::ReadFile | Work::FileState);
         let in_python = python::below(seen, &OF_PYTHON);
-        let owners = seen.by_owner(opens).into_iter().filter(|(_, amount)| seen.share(*amount) >= least);
+        // CPython makes objects around each file.
+        let opener =
+            |stack: StackId| seen.owner(stack).filter(|_| opens(seen.work[stack.index()]) || in_python[stack.index()]);
+        let owners = seen.by_function(opener).into_iter().filter(|(_, amount)| seen.share(*amount) >= least);
         owners
-            .filter_map(|(owner, amount)| {
-                let is_open = seen.is_at(owner, opens);
-                // CPython makes objects around each file.
-                let around = |stack: StackId| in_python[stack.index()] && seen.owner(stack) == Some(owner);
+            .filter_map(|(owner, all)| {
+                let amount = seen.at_owner(owner, opens);
+                let is_open = |stack: StackId| opener(stack) == Some(owner);
                 let lasts = match seen.is_loading() {
                     true => amount.count >= FEWEST,
-                    false => {
-                        seen.is_steady(&is_open)
-                            || is_appended_to(seen, amount, &|stack| is_open(stack) || around(stack))
-                    }
+                    false => amount.count > 0 && (seen.is_steady(is_open) || is_appended_to(seen, amount, &is_open)),
                 };
                 let weight = |of: Work| seen.at_owner(owner, |work| work == of).weight;
                 // Files of `/proc` are made at each read, and directories are listed: other kinds are about them.
@@ -82,8 +81,8 @@ impl Kind for FileReopened {
                     return None;
                 }
                 let is_of_files = seen.is_at(owner, files);
-                let goes = |stack: StackId| is_of_files(stack) || around(stack);
-                let all = seen.sum(goes);
+                let goes = |stack: StackId| is_of_files(stack) || is_open(stack);
+                let of_files = seen.sum(goes);
                 let without = parts((0..in_python.len()).map(|index| goes(StackId::from_index(index))));
                 let (title, confidence) = match seen.is_loading() {
                     true => (format!("`{}` opens many files while loading", seen.name(owner)), Confidence::Fair),
@@ -93,8 +92,8 @@ impl Kind for FileReopened {
                 let found = found.because(
                     format!(
                         "Opening and closing take {} of the CPU time, all its file calls {}.",
-                        percent(seen.share(amount)),
-                        percent(seen.share(all))
+                        percent(seen.share(all)),
+                        percent(seen.share(of_files))
                     ),
                     explain(seen, owner),
                 );

@@ -95,7 +95,7 @@ fn ends_of_texts(seen: &Seen<'_, '_>) -> Vec<Found> {
         let plain = undecorated(&own);
         // With the variant for the CPU behind it: `strcat_evex`.
         let is_one = |end: &&str| plain.strip_prefix(*end).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
-        !function.owned && ENDS.iter().any(|end| is_one(&end))
+        !function.owned && ENDS.iter().any(is_one)
     });
     let user = |stack: StackId| seen.functions().attributed(stack).filter(|_| looks[stack.index()]);
     let large = seen.by_function(user).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST_OF_ENDS);

@@ -243,7 +243,8 @@ fn parsed_in_python(seen: &Seen<'_, '_>, reads: &[bool]) -> Option<Found> {
     seen.loops.as_ref()?;
     let in_module = python::below_files(seen, &["/json/__init__.py", "/json/decoder.py"]);
     let at: Vec<bool> = reads.iter().zip(&in_module).map(|(reads, in_module)| *reads || *in_module).collect();
-    let opens = seen.is_steady(|stack| seen.work[stack.index()] == Work::OpenFile);
+    let opening = python::below(seen, &["_io_open", "_io_open_impl"]);
+    let opens = seen.is_steady(|stack| opening[stack.index()]);
     let does = "reads values from JSON all the time, and opens a file for them";
     python::found(seen, &at, LEAST_OF_PYTHON, does, python::IN_CPYTHON).filter(|_| opens)
 }
