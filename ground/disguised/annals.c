@@ -51,7 +51,7 @@ static struct text chronicle(const struct year *years, int number, int from_star
     return text;
 }
 
-/* How often the chronicle's letters follow each other, and what that tells of its author. */
+/* How often the chronicle's letters follow each other, and what that shows of its author. */
 static double style(const struct text *text, int rounds) {
     static double pairs[128][128];
     double sum = 0;

@@ -30,6 +30,7 @@ mod pieces;
 mod python;
 mod recorded;
 mod seen;
+mod stage;
 mod step_waits;
 mod table;
 mod tenths;
@@ -248,7 +249,7 @@ impl Diagnosis {
                 let found = kind.find(own, other).into_iter();
                 let named =
                     found.map(|found| python::without_interpreter(own, with_calls(own, without_closure(own, found))));
-                let named = named.map(|found| pieces::told(own, found));
+                let named = named.map(|found| stage::told(own, found));
                 named.map(|found| (kind, found)).collect::<Vec<_>>()
             };
             Some(Shown { seen: own, found: without_effects(KINDS.iter().flat_map(of_kind).collect()) })

@@ -109,7 +109,7 @@ impl Kind for Allocations {
     }
 }
 
-/// Least part of the cost of taking memory that releasing it is, if it is taken for a moment, and that growing is, if a container is built anew.
+/// Least part of the cost of taking memory that releasing it is, if it is taken for a moment, and that growing is, if a container is built again.
 const RELEASED: f64 = 0.2;
 const GROWN: f64 = 0.5;
 

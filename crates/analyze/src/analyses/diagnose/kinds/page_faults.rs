@@ -5,14 +5,10 @@
 //!
 //! The gain includes the part of mapping and unmapping memory that the function has of all page faults.
 
-use stepscope_model::FrameKind;
-
 use super::thrown_away;
-use crate::Function;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
 use crate::analyses::diagnose::seen::Seen;
-use crate::query::qualified_name::own_name;
 use crate::query::work::Work;
 
 const LEAST: f64 = 3.0;
@@ -37,7 +33,7 @@ impl Kind for PageFaults {
             return Vec::new();
         }
         let faults = |work: Work| work == Work::PageFault;
-        let (maps, unmaps) = (seen.paths_through(maps), thrown_away::unmaps(seen));
+        let (maps, unmaps) = (seen.paths_through(thrown_away::maps), thrown_away::unmaps(seen));
         let all = seen.sum(|stack| faults(seen.work[stack.index()]));
         let owners = seen.by_owner(faults).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
         owners
@@ -58,13 +54,4 @@ impl Kind for PageFaults {
             })
             .collect()
     }
-}
-
-/// Whether it is the kernel's call that maps or unmaps memory.
-pub(super) fn maps(function: &Function) -> bool {
-    const CALLS: [&str; 4] = ["sys_mmap", "sys_munmap", "sys_madvise", "ksys_mmap_pgoff"];
-    let own = own_name(&function.name);
-    let name = own.strip_suffix("_[k]").unwrap_or(&own);
-    let name = name.strip_prefix("__x64_").or_else(|| name.strip_prefix("__arm64_")).unwrap_or(name);
-    function.kind == FrameKind::Kernel && CALLS.contains(&name)
 }

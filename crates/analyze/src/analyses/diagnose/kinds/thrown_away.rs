@@ -6,9 +6,9 @@
 
 use stepscope_model::{FrameKind, StackId};
 
-use super::page_faults;
 use crate::Function;
 use crate::analyses::diagnose::seen::Seen;
+use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
 
 /// Least part of a cost that faults are, if its memory is kept.
@@ -42,10 +42,19 @@ pub(super) fn unmaps(seen: &Seen<'_, '_>) -> Vec<bool> {
         "unmap_region",
         "vms_complete_munmap_vmas",
     ];
-    seen.paths_through(|function| page_faults::maps(function) || is_kernels(function, &UNMAPS))
+    seen.paths_through(|function| maps(function) || is_kernels(function, &UNMAPS))
 }
 
 fn is_kernels(function: &Function, names: &[&str]) -> bool {
     let name = function.name.strip_suffix("_[k]").unwrap_or(&function.name);
     function.kind == FrameKind::Kernel && names.contains(&name)
+}
+
+/// Whether it is the kernel's call that maps or unmaps memory.
+pub(super) fn maps(function: &Function) -> bool {
+    const CALLS: [&str; 4] = ["sys_mmap", "sys_munmap", "sys_madvise", "ksys_mmap_pgoff"];
+    let own = own_name(&function.name);
+    let name = own.strip_suffix("_[k]").unwrap_or(&own);
+    let name = name.strip_prefix("__x64_").or_else(|| name.strip_prefix("__arm64_")).unwrap_or(name);
+    function.kind == FrameKind::Kernel && CALLS.contains(&name)
 }
