@@ -43,7 +43,7 @@ pub(crate) enum Stop {
 }
 
 /// What a stream remembers from field to field.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Memory {
     /// Values of lengths and tags.
     pub registers: Vec<u64>,
@@ -80,9 +80,23 @@ pub(crate) struct Decoder<'a> {
     pub end: u64,
     pub memory: &'a mut Memory,
     pub items: &'a mut Vec<Item>,
+    /// Fields so far.
+    pub fields: usize,
+}
+
+/// Where a scope of an event is kept.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Part {
+    /// Its type, if it has one.
+    pub node: Option<NodeId>,
+    /// If its places are fixed: its first bit in the bytes of the event.
+    pub bit: u32,
+    /// Else its items.
+    pub items: (u32, u32),
 }
 
 impl Decoder<'_> {
+    #[inline]
     pub fn align(&mut self, bits: u32) -> Result<(), Stop> {
         let mask = u64::from(bits) - 1;
         self.at = self.at.checked_add(mask).ok_or(Stop::Short)? & !mask;
@@ -90,22 +104,41 @@ impl Decoder<'_> {
     }
 
     /// Moves over `bits`, and returns their place in `bytes`.
-    fn take(&mut self, bits: u64) -> Result<usize, Stop> {
+    #[inline]
+    pub fn take(&mut self, bits: u64) -> Result<usize, Stop> {
         let start = self.at;
         let end = start.checked_add(bits).filter(|&end| end <= self.end).ok_or(Stop::Short)?;
         self.at = end;
         Ok((start - self.base) as usize)
     }
 
-    pub fn node(&mut self, id: NodeId) -> Result<(), Stop> {
+    /// Passes over a scope: one with fixed places in one move, another one field by field.
+    #[inline]
+    pub fn part(&mut self, id: Option<NodeId>) -> Result<Part, Stop> {
+        let Some(id) = id else { return Ok(Part::default()) };
+        if let Some(fixed) = self.layouts.fixed(id) {
+            self.align(fixed.align)?;
+            let bit = self.take(fixed.bits.into())? as u32;
+            return Ok(Part { node: Some(id), bit, items: (0, 0) });
+        }
+        let first = self.items.len() as u32;
+        self.node::<true>(id)?;
+        Ok(Part { node: Some(id), bit: 0, items: (first, self.items.len() as u32) })
+    }
+
+    /// Decodes a field with all that is in it. Its items are kept if that is wanted.
+    pub fn node<const KEPT: bool>(&mut self, id: NodeId) -> Result<(), Stop> {
         let layouts = self.layouts;
         let node = &layouts.nodes[id as usize];
         self.align(node.align)?;
-        let item = self.items.len();
-        if item >= MOST_ITEMS {
+        if self.fields >= MOST_ITEMS {
             return Err(Stop::Malformed("an event has too many fields"));
         }
-        self.items.push(Item { node: id, next: item as u32 + 1, value: 0 });
+        self.fields += 1;
+        let item = self.items.len();
+        if KEPT {
+            self.items.push(Item { node: id, next: item as u32 + 1, value: 0 });
+        }
         let value = match &node.kind {
             NodeKind::Integer(kind) | NodeKind::Enumeration(kind, _) => {
                 let value = self.integer(kind)?;
@@ -122,7 +155,7 @@ impl Decoder<'_> {
             NodeKind::String => self.string()?,
             NodeKind::Struct(fields) => {
                 for field in fields {
-                    self.node(field.node)?;
+                    self.node::<KEPT>(field.node)?;
                 }
                 0
             }
@@ -131,7 +164,7 @@ impl Decoder<'_> {
                 let is_of = |label: &Label| label.holds(tag, *signed);
                 let option = options.iter().position(|option| option.ranges.iter().any(is_of));
                 let option = option.ok_or(Stop::Malformed("the tag of a variant has a value without an option"))?;
-                self.node(options[option].named.node)?;
+                self.node::<KEPT>(options[option].named.node)?;
                 option as u64
             }
             NodeKind::Array { element, length, form } => {
@@ -139,13 +172,15 @@ impl Decoder<'_> {
                     Count::Fixed(count) => *count,
                     Count::Register(register) => self.memory.registers[*register as usize],
                 };
-                self.array(*element, count, *form)?
+                self.array::<KEPT>(*element, count, *form)?
             }
         };
-        let next = self.items.len() as u32;
-        let item = &mut self.items[item];
-        item.value = value;
-        item.next = next;
+        if KEPT {
+            let next = self.items.len() as u32;
+            let item = &mut self.items[item];
+            item.value = value;
+            item.next = next;
+        }
         Ok(())
     }
 
@@ -154,7 +189,8 @@ impl Decoder<'_> {
         Ok(integer(self.bytes, bit, kind))
     }
 
-    fn note(&mut self, uses: Uses, kind: &IntegerType, value: u64) {
+    #[inline]
+    pub fn note(&mut self, uses: Uses, kind: &IntegerType, value: u64) {
         if let Some(register) = uses.register {
             self.memory.registers[register as usize] = value;
         }
@@ -177,13 +213,13 @@ impl Decoder<'_> {
         Ok(Place { bit: (first * 8) as u32, count: length as u32 }.packed())
     }
 
-    fn array(&mut self, element: NodeId, count: u64, form: ArrayForm) -> Result<u64, Stop> {
+    fn array<const KEPT: bool>(&mut self, element: NodeId, count: u64, form: ArrayForm) -> Result<u64, Stop> {
         let bits = match form {
             ArrayForm::Text => 8,
             ArrayForm::Numbers { bits } => bits,
             ArrayForm::Items => {
                 for _ in 0..count {
-                    self.node(element)?;
+                    self.node::<KEPT>(element)?;
                 }
                 return Ok(count);
             }
@@ -194,6 +230,7 @@ impl Decoder<'_> {
 }
 
 /// The clock after a field of `bits` with this value: the lowest value from `clock` on that ends in these bits.
+#[inline]
 pub(crate) fn advanced(clock: u64, value: u64, bits: u8) -> u64 {
     if bits >= 64 {
         return value;
@@ -204,6 +241,7 @@ pub(crate) fn advanced(clock: u64, value: u64, bits: u8) -> u64 {
 }
 
 /// An integer at a bit; with a sign, it is extended to 64 bits.
+#[inline]
 pub(crate) fn integer(bytes: &[u8], bit: usize, kind: &IntegerType) -> u64 {
     let value = unsigned(bytes, bit, kind.bits.into(), kind.order);
     if kind.signed {
@@ -221,21 +259,21 @@ pub(crate) fn float(bytes: &[u8], bit: usize, bits: u32, order: ByteOrder) -> f6
 
 /// `bits` (1 to 64) from a bit on. Little-endian numbers begin at a byte's least significant bit, big-endian ones at
 /// its most significant (section 4.1.5).
+#[inline]
 fn unsigned(bytes: &[u8], bit: usize, bits: u32, order: ByteOrder) -> u64 {
     let (first, shift) = (bit / 8, (bit % 8) as u32);
     let count = (shift + bits).div_ceil(8) as usize;
-    let bytes = &bytes[first..first + count];
-    if shift == 0 && bits == 64 {
-        let bytes = bytes.try_into().unwrap_or_default();
-        return if order == ByteOrder::Little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) };
-    }
-    if shift == 0 && bits == 32 {
-        let bytes = bytes.try_into().unwrap_or_default();
-        return match order {
-            ByteOrder::Little => u32::from_le_bytes(bytes).into(),
-            ByteOrder::Big => u32::from_be_bytes(bytes).into(),
+    // Mostly, eight bytes hold it and are there.
+    if shift + bits <= 64
+        && let Some(word) = bytes.get(first..first + 8).and_then(|word| word.try_into().ok())
+    {
+        let word = match order {
+            ByteOrder::Little => u64::from_le_bytes(word) >> shift,
+            ByteOrder::Big => u64::from_be_bytes(word) >> (64 - shift - bits),
         };
+        return word & (u64::MAX >> (64 - bits));
     }
+    let bytes = &bytes[first..first + count];
     // 64 bits within a byte's bits are in nine bytes at most.
     let mut wide = 0_u128;
     match order {

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::decode::{Item, Place, float, integer};
-use crate::layout::{ArrayForm, Named, NodeKind};
+use crate::decode::{Item, Part, Place, float, integer};
+use crate::layout::{ArrayForm, Count, Named, NodeId, NodeKind};
 use crate::number::{FloatType, IntegerType};
 use crate::schema::{EventClass, Schema};
 use crate::stream::Stream;
@@ -19,31 +19,37 @@ pub struct Event<'a> {
 
 impl<'a> Event<'a> {
     /// Its name, such as `sched_switch`.
+    #[inline]
     pub fn name(&self) -> &'a str {
         &self.class().name
     }
 
     /// Its class in the trace's [`Schema::events`].
+    #[inline]
     pub fn class(&self) -> &'a EventClass {
         &self.stream.schema.events[self.stream.event as usize]
     }
 
     /// The index of its class in the trace's [`Schema::events`].
+    #[inline]
     pub fn class_index(&self) -> usize {
         self.stream.event as usize
     }
 
     /// The index of its trace in [`Reader::traces`](crate::Reader::traces).
+    #[inline]
     pub fn trace(&self) -> usize {
         self.trace
     }
 
     /// The number of its stream, unique in the reader. Packets of one stream share their context's kind.
+    #[inline]
     pub fn stream(&self) -> usize {
         self.number
     }
 
     /// Its time in ns since the clock's origin (of LTTng's clocks, since 1970); `None` if its stream has no clock.
+    #[inline]
     pub fn time_ns(&self) -> Option<i64> {
         self.stream.time_ns()
     }
@@ -53,32 +59,71 @@ impl<'a> Event<'a> {
         self.stream.cycles()
     }
 
-    fn fields_of(&self, from: usize, to: usize) -> Fields<'a> {
-        let items = &self.stream.items[from..to];
-        let context = Context { schema: &self.stream.schema, bytes: self.stream.event_bytes() };
-        Fields::of_scope(context, items)
+    #[inline]
+    fn values(&self) -> Context<'a> {
+        Context { schema: &self.stream.schema, bytes: self.stream.event_bytes() }
+    }
+
+    #[inline]
+    fn fields_of(&self, part: Part) -> Fields<'a> {
+        let context = self.values();
+        match part.node.map(|node| (node, context.schema.layouts.fixed(node))) {
+            Some((node, Some(_))) => Fields::fixed(context, node, part.bit as usize),
+            _ => Fields::of_scope(context, &self.stream.items[part.items.0 as usize..part.items.1 as usize]),
+        }
     }
 
     /// The fields of its payload.
+    #[inline]
     pub fn fields(&self) -> Fields<'a> {
-        self.fields_of(self.stream.ends.context, self.stream.items.len())
+        self.fields_of(self.stream.parts.payload)
     }
 
-    /// The fields of its header: id and time.
+    /// The fields of its header: id and time. They are decoded when they are asked for.
     pub fn header(&self) -> Fields<'a> {
-        self.fields_of(0, self.stream.ends.header)
+        Fields::of_scope(self.values(), self.stream.header_items())
     }
 
     /// The fields of the context that all events of its stream have, such as `vpid` and `vtid`.
     pub fn stream_context(&self) -> Fields<'a> {
-        self.fields_of(self.stream.ends.header, self.stream.ends.stream_context)
+        self.fields_of(self.stream.parts.stream_context)
+    }
+
+    /// The bytes of these fields, if they always have the same places and no others share their bytes: equal bytes have equal
+    /// values, if the events are of one stream.
+    #[inline]
+    pub fn stream_context_bytes(&self) -> Option<&'a [u8]> {
+        let part = self.stream.parts.stream_context;
+        let bits = self.stream.schema.layouts.fixed(part.node?)?.bits;
+        if !part.bit.is_multiple_of(8) || !bits.is_multiple_of(8) {
+            return None;
+        }
+        let first = part.bit as usize / 8;
+        self.stream.event_bytes().get(first..first + bits as usize / 8)
     }
 
     /// The fields of the context that events of its class have.
     pub fn event_context(&self) -> Fields<'a> {
-        self.fields_of(self.stream.ends.stream_context, self.stream.ends.context)
+        self.fields_of(self.stream.parts.event_context)
     }
 
+    /// The value of a field that was [found](Schema::field) in its class before. It has none if it is of another class.
+    #[inline]
+    pub fn value(&self, field: FieldPlace) -> Option<Value<'a>> {
+        let part = match field.scope {
+            PlaceScope::Payload if field.class == self.stream.event => self.stream.parts.payload,
+            PlaceScope::EventContext if field.class == self.stream.event => self.stream.parts.event_context,
+            PlaceScope::StreamContext if field.class == self.stream.event => self.stream.parts.stream_context,
+            PlaceScope::PacketContext => return self.packet_context().at(field.index as usize),
+            _ => return None,
+        };
+        match field.bit {
+            Some(bit) => fixed_value(self.values(), field.node, (part.bit + bit) as usize),
+            None => self.fields_of(part).at(field.index as usize),
+        }
+    }
+
+    #[inline]
     fn packet_fields(&self, from: usize, to: usize) -> Fields<'a> {
         let context = Context { schema: &self.stream.schema, bytes: &self.stream.packet_bytes };
         Fields::of_scope(context, &self.stream.packet_items[from..to])
@@ -95,6 +140,7 @@ impl<'a> Event<'a> {
     }
 
     /// A field of its payload by name, without the underscore that tracers put before it.
+    #[inline]
     pub fn field(&self, name: &str) -> Option<Value<'a>> {
         self.fields().get(name)
     }
@@ -103,6 +149,57 @@ impl<'a> Event<'a> {
     pub fn context(&self, name: &str) -> Option<Value<'a>> {
         let of_event = || self.event_context().get(name).or_else(|| self.stream_context().get(name));
         of_event().or_else(|| self.packet_context().get(name))
+    }
+}
+
+/// The place of a field in the events of one class of a trace, for [`Event::value`].
+#[derive(Debug, Clone, Copy)]
+pub struct FieldPlace {
+    class: u32,
+    scope: PlaceScope,
+    /// Its number in its struct.
+    index: u32,
+    node: NodeId,
+    /// Its first bit in its struct, if that has fixed places.
+    bit: Option<u32>,
+}
+
+impl FieldPlace {
+    /// Whether it is in the context that all events of a stream have ([`Event::stream_context`]).
+    pub fn is_of_stream(&self) -> bool {
+        self.scope == PlaceScope::StreamContext
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PlaceScope {
+    PacketContext,
+    StreamContext,
+    EventContext,
+    Payload,
+}
+
+impl Schema {
+    /// The place of a payload field, by the index of the class in [`Schema::events`] and the name as in [`Event::field`].
+    pub fn field(&self, class: usize, name: &str) -> Option<FieldPlace> {
+        self.place(class, PlaceScope::Payload, self.events.get(class)?.payload, name)
+    }
+
+    /// The place of a context field: of the class, else of its stream, else of its packet, as in [`Event::context`].
+    pub fn context_field(&self, class: usize, name: &str) -> Option<FieldPlace> {
+        let event = self.events.get(class)?;
+        let stream = &self.streams[event.stream];
+        self.place(class, PlaceScope::EventContext, event.context, name)
+            .or_else(|| self.place(class, PlaceScope::StreamContext, stream.event_context, name))
+            .or_else(|| self.place(class, PlaceScope::PacketContext, stream.packet_context, name))
+    }
+
+    fn place(&self, class: usize, scope: PlaceScope, node: Option<NodeId>, name: &str) -> Option<FieldPlace> {
+        let node = node?;
+        let NodeKind::Struct(names) = &self.layouts.nodes[node as usize].kind else { return None };
+        let index = names.iter().position(|named| named.name() == name)?;
+        let bit = self.layouts.fixed(node).map(|fixed| fixed.offsets[index]);
+        Some(FieldPlace { class: class as u32, scope, index: index as u32, node: names[index].node, bit })
     }
 }
 
@@ -134,6 +231,7 @@ pub enum Value<'a> {
 
 impl<'a> Value<'a> {
     /// The value as an integer, if it is one, or an enumeration, and not negative.
+    #[inline]
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
             Value::Unsigned(value) => Some(value),
@@ -144,6 +242,7 @@ impl<'a> Value<'a> {
     }
 
     /// The value as an integer, if it is one, or an enumeration, and has 63 bits at most.
+    #[inline]
     pub fn as_i64(&self) -> Option<i64> {
         match *self {
             Value::Unsigned(value) => i64::try_from(value).ok(),
@@ -188,9 +287,15 @@ impl<'a> Enumeration<'a> {
 pub struct Fields<'a> {
     context: Context<'a>,
     names: &'a [Named],
-    items: &'a [Item],
-    /// The index of the first item in its event.
-    first: u32,
+    kept: Kept<'a>,
+}
+
+/// Where the values of fields are.
+#[derive(Clone, Copy)]
+enum Kept<'a> {
+    Items(Siblings<'a>),
+    /// At these bits after this one.
+    Fixed(usize, &'a [u32]),
 }
 
 impl<'a> Fields<'a> {
@@ -198,9 +303,32 @@ impl<'a> Fields<'a> {
         let names = items.first().map(|item| &context.schema.layouts.nodes[item.node as usize].kind);
         match (names, items) {
             (Some(NodeKind::Struct(names)), [root, rest @ ..]) => {
-                Self { context, names, items: rest, first: root.next - items.len() as u32 + 1 }
+                let first = root.next - items.len() as u32 + 1;
+                Self { context, names, kept: Kept::Items(Siblings { items: rest, first }) }
             }
-            _ => Self { context, names: &[], items: &[], first: 0 },
+            _ => Self { context, names: &[], kept: Kept::Fixed(0, &[]) },
+        }
+    }
+
+    /// The fields of a struct with fixed places that starts at this bit.
+    #[inline]
+    fn fixed(context: Context<'a>, node: NodeId, bit: usize) -> Self {
+        let layouts = &context.schema.layouts;
+        match (&layouts.nodes[node as usize].kind, layouts.fixed(node)) {
+            (NodeKind::Struct(names), Some(fixed)) => Self { context, names, kept: Kept::Fixed(bit, &fixed.offsets) },
+            _ => Self { context, names: &[], kept: Kept::Fixed(0, &[]) },
+        }
+    }
+
+    /// The value of the field with this number.
+    #[inline]
+    fn at(&self, index: usize) -> Option<Value<'a>> {
+        match self.kept {
+            Kept::Items(mut items) => items.nth(index).map(|field| value(self.context, field.items, field.first)),
+            Kept::Fixed(bit, offsets) => {
+                let offset = *offsets.get(index)?;
+                fixed_value(self.context, self.names[index].node, bit + offset as usize)
+            }
         }
     }
 
@@ -215,22 +343,21 @@ impl<'a> Fields<'a> {
     }
 
     /// A field by name, without the underscore that tracers put before it. The first one of that name.
+    #[inline]
     pub fn get(&self, name: &str) -> Option<Value<'a>> {
-        let mut items = Siblings { items: self.items, first: self.first };
-        for named in self.names {
-            let field = items.next()?;
-            if named.name() == name {
-                return Some(value(self.context, field.items, field.first));
-            }
-        }
-        None
+        self.at(self.names.iter().position(|named| named.name() == name)?)
     }
 
     /// Names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, Value<'a>)> {
-        let (context, items) = (self.context, Siblings { items: self.items, first: self.first });
-        let value = move |field: Siblings<'a>| value(context, field.items, field.first);
-        self.names.iter().zip(items).map(move |(named, field)| (named.name(), value(field)))
+        let Self { context, names, mut kept } = *self;
+        names.iter().enumerate().map_while(move |(index, named)| {
+            let value = match &mut kept {
+                Kept::Items(items) => items.next().map(|field| value(context, field.items, field.first)),
+                Kept::Fixed(bit, offsets) => fixed_value(context, named.node, *bit + offsets[index] as usize),
+            };
+            Some((named.name(), value?))
+        })
     }
 }
 
@@ -300,6 +427,7 @@ impl<'a> Elements<'a> {
     }
 }
 
+#[inline]
 fn whole<'a>(bits: u64, kind: &IntegerType) -> Value<'a> {
     if kind.signed { Value::Signed(bits as i64) } else { Value::Unsigned(bits) }
 }
@@ -316,7 +444,7 @@ fn value<'a>(context: Context<'a>, items: &'a [Item], first: u32) -> Value<'a> {
             Value::Enumeration(Enumeration { bits: item.value, kind: *kind, labels })
         }
         NodeKind::String => Value::Text(text(context, Place::unpacked(item.value))),
-        NodeKind::Struct(names) => Value::Struct(Fields { context, names, items: inner.items, first: inner.first }),
+        NodeKind::Struct(names) => Value::Struct(Fields { context, names, kept: Kept::Items(inner) }),
         // The option stands for the variant.
         NodeKind::Variant { .. } => value(context, inner.items, inner.first),
         NodeKind::Array { element, form, .. } => {
@@ -332,6 +460,33 @@ fn value<'a>(context: Context<'a>, items: &'a [Item], first: u32) -> Value<'a> {
     }
 }
 
+/// The value of a type with fixed places that starts at this bit.
+#[inline]
+fn fixed_value<'a>(context: Context<'a>, node: NodeId, bit: usize) -> Option<Value<'a>> {
+    let nodes = &context.schema.layouts.nodes;
+    Some(match &nodes[node as usize].kind {
+        NodeKind::Integer(kind) => whole(integer(context.bytes, bit, kind), kind),
+        NodeKind::Enumeration(kind, labels) => {
+            let bits = integer(context.bytes, bit, kind);
+            Value::Enumeration(Enumeration { bits, kind: *kind, labels })
+        }
+        NodeKind::Float(kind) => Value::Float(float(context.bytes, bit, 32 << u32::from(kind.is_double), kind.order)),
+        NodeKind::Struct(_) => Value::Struct(Fields::fixed(context, node, bit)),
+        NodeKind::Array { element, length: Count::Fixed(count), form } => {
+            let place = Place { bit: bit as u32, count: *count as u32 };
+            let form = match (form, &nodes[*element as usize].kind) {
+                (ArrayForm::Text, _) => return Some(Value::Text(text(context, place))),
+                (ArrayForm::Numbers { .. }, NodeKind::Integer(kind)) => Form::Integers(place, *kind),
+                (ArrayForm::Numbers { .. }, NodeKind::Float(kind)) => Form::Floats(place, *kind),
+                _ => return None,
+            };
+            Value::Array(Elements { context, form })
+        }
+        NodeKind::Array { .. } | NodeKind::String | NodeKind::Variant { .. } => return None,
+    })
+}
+
+#[inline]
 fn text(context: Context<'_>, place: Place) -> &[u8] {
     let first = place.bit as usize / 8;
     let bytes = &context.bytes[first..first + place.count as usize];

@@ -143,7 +143,24 @@ pub(crate) struct Layouts {
     pub nodes: Vec<Node>,
     pub registers: Register,
     clocks: Vec<String>,
+    /// Of each node, what is known of its places; see [`Self::fix`].
+    fixed: Vec<Option<Fixed>>,
 }
+
+/// A type whose parts are always in the same places, and mean nothing to the decoder: it is passed over, and read when it is
+/// asked for.
+#[derive(Debug)]
+pub(crate) struct Fixed {
+    /// Its size.
+    pub bits: u32,
+    /// Its alignment in bits.
+    pub align: u32,
+    /// Of a struct: bits from its start to each field.
+    pub offsets: Box<[u32]>,
+}
+
+/// Most bits of a type with fixed places: those of the largest window, so that places are numbers of 32 bits.
+const MOST_FIXED_BITS: u64 = 64 << 23;
 
 /// The structs around a field, from the outermost. Of each, the fields so far.
 pub(crate) type Scopes = Vec<(Scope, Vec<Level>)>;
@@ -164,6 +181,53 @@ impl Layouts {
         node
     }
 
+    /// Finds the types with fixed places, once all types are added: a later type can refer to a field of an earlier one.
+    pub fn fix(&mut self) {
+        self.fixed.clear();
+        for node in &self.nodes {
+            let fixed = self.fixed_of(node);
+            self.fixed.push(fixed);
+        }
+    }
+
+    /// What is known of the places of a type, by those of its parts, which come before it.
+    fn fixed_of(&self, node: &Node) -> Option<Fixed> {
+        if node.uses.is_some() {
+            return None;
+        }
+        let mut offsets = Vec::new();
+        let bits = match &node.kind {
+            NodeKind::Integer(kind) | NodeKind::Enumeration(kind, _) => kind.bits.into(),
+            NodeKind::Float(kind) => 32 << u32::from(kind.is_double),
+            NodeKind::Struct(fields) => {
+                let mut bits = 0_u64;
+                for field in fields {
+                    let mask = u64::from(self.nodes[field.node as usize].align) - 1;
+                    bits = (bits + mask) & !mask;
+                    offsets.push(bits as u32);
+                    bits += u64::from(self.fixed(field.node)?.bits);
+                    if bits > MOST_FIXED_BITS {
+                        return None;
+                    }
+                }
+                bits
+            }
+            NodeKind::Array { length: Count::Fixed(count), form: ArrayForm::Text, .. } => count.checked_mul(8)?,
+            NodeKind::Array { length: Count::Fixed(count), form: ArrayForm::Numbers { bits }, .. } => {
+                count.checked_mul((*bits).into())?
+            }
+            NodeKind::Array { .. } | NodeKind::String | NodeKind::Variant { .. } => return None,
+        };
+        let bits = u32::try_from(bits).ok().filter(|&bits| u64::from(bits) <= MOST_FIXED_BITS)?;
+        Some(Fixed { bits, align: node.align, offsets: offsets.into() })
+    }
+
+    /// The places of a type, if they are fixed.
+    #[inline]
+    pub fn fixed(&self, node: NodeId) -> Option<&Fixed> {
+        self.fixed.get(node as usize)?.as_ref()
+    }
+
     fn push(&mut self, align: u32, kind: NodeKind, uses: Option<Uses>) -> Result<NodeId, String> {
         if self.nodes.len() >= MOST_NODES {
             return Err(format!("types have more than {MOST_NODES} parts"));
@@ -174,7 +238,10 @@ impl Layouts {
 
     fn uses(&self, scope: Scope, name: Option<&str>, clock: Option<&str>) -> Option<Uses> {
         let name = name.map(|name| name.strip_prefix('_').unwrap_or(name));
-        let by_name = matches!(name, Some("timestamp" | "timestamp_begin" | "timestamp_end")) && self.clocks.len() < 2;
+        // A field of that name in a payload is one of the program's own.
+        let is_of_tracer = matches!(scope, Scope::PacketHeader | Scope::PacketContext | Scope::EventHeader);
+        let is_time = matches!(name, Some("timestamp" | "timestamp_begin" | "timestamp_end"));
+        let by_name = is_time && is_of_tracer && self.clocks.len() < 2;
         let clock = match clock {
             Some(clock) => self.clocks.iter().position(|name| name == clock),
             // Tracers that map no field to the only clock name it so.

@@ -26,13 +26,14 @@ mod event;
 mod layout;
 mod metadata;
 mod number;
+mod plan;
 mod reader;
 mod schema;
 mod stream;
 mod tsdl;
 
 pub use error::{CtfError, Losses};
-pub use event::{Elements, Enumeration, Event, Fields, Value};
+pub use event::{Elements, Enumeration, Event, FieldPlace, Fields, Value};
 pub use metadata::is_metadata;
 pub use number::ByteOrder;
 pub use reader::{METADATA_FILE, Reader, Trace, first_trace};

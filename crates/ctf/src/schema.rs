@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::layout::{Layouts, Node, NodeId, NodeKind, Role, Scope, Scopes};
 use crate::number::ByteOrder;
+use crate::plan::Plan;
 use crate::tsdl::declared::{Block, Blocks, Declared, Setting};
 use crate::tsdl::{SyntaxError, parse};
 
@@ -24,6 +25,14 @@ pub struct Clock {
 impl Clock {
     /// The time of a value in ns since the clock's origin: of LTTng's clocks, since 1970.
     pub fn ns(&self, cycles: u64) -> i64 {
+        // Nearly all clocks: numbers of 64 bits suffice.
+        if self.frequency == 1_000_000_000
+            && let Some(ns) = self.offset_s.checked_mul(1_000_000_000)
+            && let Some(ns) = ns.checked_add(self.offset_cycles)
+            && let Some(ns) = ns.checked_add_unsigned(cycles)
+        {
+            return ns;
+        }
         const NS: i128 = 1_000_000_000;
         let cycles = i128::from(self.offset_cycles) + i128::from(cycles);
         let ns = match self.frequency {
@@ -53,6 +62,8 @@ pub struct EventClass {
     pub id: u64,
     /// Its log level, if any.
     pub log_level: Option<i64>,
+    /// Its stream class in [`Schema::streams`].
+    pub(crate) stream: usize,
     pub(crate) context: Option<NodeId>,
     pub(crate) payload: Option<NodeId>,
     /// Why events of it cannot be read.
@@ -65,6 +76,9 @@ pub(crate) struct StreamClass {
     pub id: u64,
     pub packet_context: Option<NodeId>,
     pub header: Option<NodeId>,
+    /// How the header is read; `None` if it is not as simple as tracers write it.
+    pub header_plan: Option<Plan>,
+    pub header_align: u32,
     pub event_context: Option<NodeId>,
     pub clock: Option<u16>,
     /// Bits of the counter of discarded events.
@@ -175,6 +189,11 @@ impl Schema {
             stream.events.dedup_by_key(|event| event.0);
             stream.scopes.clear();
         }
+        self.layouts.fix();
+        for stream in &mut self.streams {
+            stream.header_plan = stream.header.and_then(|header| Plan::of(&self.layouts, header));
+            stream.header_align = stream.header.map_or(1, |header| self.layouts.nodes[header as usize].align);
+        }
     }
 
     fn stream(&mut self, block: &Block, mut scopes: Scopes, defects: &mut Vec<SyntaxError>) -> StreamClass {
@@ -218,6 +237,7 @@ impl Schema {
             name: block.text("name").map_or_else(|| format!("event {id}"), str::to_owned),
             id,
             log_level: block.number("loglevel").map(|level| level as i64),
+            stream,
             context,
             payload,
             defect: defects.get(before).map(ToString::to_string),

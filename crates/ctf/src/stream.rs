@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::decode::{Decoder, Item, Memory, Stop};
+use crate::decode::{Decoder, Item, Memory, Part, Stop};
 use crate::error::Losses;
 use crate::layout::Role;
 use crate::schema::Schema;
@@ -56,12 +56,14 @@ impl StreamFile {
     }
 }
 
-/// The items of an event by scope: where each ends.
+/// An event by scope.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ends {
-    pub header: usize,
-    pub stream_context: usize,
-    pub context: usize,
+pub(crate) struct Parts {
+    /// The header's first bit in the packet: it is decoded once more if it is asked for.
+    pub header: u64,
+    pub stream_context: Part,
+    pub event_context: Part,
+    pub payload: Part,
 }
 
 /// The packet that is read.
@@ -102,8 +104,11 @@ pub(crate) struct Stream {
     pub packet_header_end: usize,
     /// The event that was read last.
     pub items: Vec<Item>,
-    pub ends: Ends,
+    pub parts: Parts,
     pub event: u32,
+    time_ns: Option<i64>,
+    /// The items of its header, once they are asked for.
+    header_items: OnceLock<Vec<Item>>,
     /// The first byte of the packet, or of what the window has of it, in the window.
     view: usize,
 }
@@ -137,8 +142,10 @@ impl Stream {
             packet_items: Vec::new(),
             packet_header_end: 0,
             items: Vec::new(),
-            ends: Ends::default(),
+            parts: Parts::default(),
             event: 0,
+            time_ns: None,
+            header_items: OnceLock::new(),
             view: 0,
         }
     }
@@ -150,8 +157,32 @@ impl Stream {
 
     /// The time of the event, in ns since the clock's origin.
     pub fn time_ns(&self) -> Option<i64> {
-        let clock = self.schema.streams[self.class].clock?;
-        Some(self.schema.clocks[clock as usize].ns(self.memory.clock))
+        self.time_ns
+    }
+
+    /// The items of the event's header.
+    pub fn header_items(&self) -> &[Item] {
+        self.header_items.get_or_init(|| {
+            let mut items = Vec::new();
+            if let (Some(packet), Some(header)) = (&self.packet, self.schema.streams[self.class].header) {
+                let (_, base) = self.view_of(packet.start);
+                let bytes = self.event_bytes();
+                let (mut memory, end) = (self.memory.clone(), base + bytes.len() as u64 * 8);
+                let mut decoder = Decoder {
+                    layouts: &self.schema.layouts,
+                    bytes,
+                    base,
+                    at: self.parts.header,
+                    end,
+                    memory: &mut memory,
+                    items: &mut items,
+                    fields: 0,
+                };
+                let decoded = decoder.node::<true>(header);
+                debug_assert!(decoded.is_ok(), "it was decoded before");
+            }
+            items
+        })
     }
 
     /// The bytes that the event's items refer to.
@@ -313,9 +344,10 @@ impl Stream {
             end: base + bytes.len() as u64 * 8,
             memory: &mut self.memory,
             items: &mut self.packet_items,
+            fields: 0,
         };
         if let Some(header) = schema.packet_header {
-            decoder.node(header)?;
+            decoder.node::<true>(header)?;
         }
         let header_end = decoder.items.len();
         if decoder.memory.role(Role::Magic).is_some_and(|magic| magic != MAGIC) {
@@ -331,7 +363,7 @@ impl Stream {
             return Err(Stop::Malformed("the metadata of the stream cannot be understood"));
         }
         if let Some(context) = schema.streams[class].packet_context {
-            decoder.node(context)?;
+            decoder.node::<true>(context)?;
         }
         let at = decoder.at;
         self.packet_bytes.clear();
@@ -399,18 +431,22 @@ impl Stream {
             end: packet.content_end.min(base + bytes.len() as u64 * 8),
             memory: &mut self.memory,
             items: &mut self.items,
+            fields: 0,
         };
-        let mut ends = Ends::default();
         let mut decode = || {
-            if let Some(header) = class.header {
+            if class.header.is_some() {
                 // Padding behind the last event is no event.
-                decoder.align(schema.layouts.nodes[header as usize].align)?;
+                decoder.align(class.header_align)?;
                 if decoder.at >= packet.content_end {
                     return Ok(None);
                 }
-                decoder.node(header)?;
             }
-            ends.header = decoder.items.len();
+            let header = decoder.at;
+            match (&class.header_plan, class.header) {
+                (Some(plan), _) => decoder.run(plan)?,
+                (None, Some(header)) => decoder.node::<false>(header)?,
+                (None, None) => {}
+            }
             let id = match decoder.memory.role(Role::EventId) {
                 Some(id) => id,
                 None => class.events.first().map_or(0, |event| event.0),
@@ -421,24 +457,21 @@ impl Stream {
             if kind.defect.is_some() {
                 return Err(Stop::Malformed("the metadata of an event cannot be understood"));
             }
-            if let Some(context) = class.event_context {
-                decoder.node(context)?;
-            }
-            ends.stream_context = decoder.items.len();
-            if let Some(context) = kind.context {
-                decoder.node(context)?;
-            }
-            ends.context = decoder.items.len();
-            if let Some(payload) = kind.payload {
-                decoder.node(payload)?;
-            }
-            Ok(Some((event, decoder.at)))
+            let stream_context = decoder.part(class.event_context)?;
+            let event_context = decoder.part(kind.context)?;
+            let payload = decoder.part(kind.payload)?;
+            Ok(Some((event, decoder.at, Parts { header, stream_context, event_context, payload })))
         };
         match decode() {
             Ok(None) => Ok(false),
-            Ok(Some((_, at))) if at == self.at => Err(Stop::Malformed("an event has no bits")),
-            Ok(Some((event, at))) => {
-                (self.event, self.at, self.ends, self.view) = (event, at, ends, view);
+            Ok(Some((_, at, _))) if at == self.at => Err(Stop::Malformed("an event has no bits")),
+            Ok(Some((event, at, parts))) => {
+                (self.event, self.at, self.parts, self.view) = (event, at, parts, view);
+                if self.header_items.get().is_some() {
+                    self.header_items = OnceLock::new();
+                }
+                let clock = class.clock.map(|clock| &schema.clocks[clock as usize]);
+                self.time_ns = clock.map(|clock| clock.ns(self.memory.clock));
                 Ok(true)
             }
             Err(stop) => {
