@@ -8,9 +8,14 @@ pub fn read(data: &[u8]) {
     let at = data.windows(SEPARATOR.len()).position(|window| window == SEPARATOR);
     let (metadata, stream) = at.map_or((data, &[][..]), |at| (&data[..at], &data[at + SEPARATOR.len()..]));
     let Ok(mut reader) = Reader::of_bytes(metadata, &[stream, stream]) else { return };
+    let schema = reader.traces()[0].schema.clone();
     while let Some(event) = reader.next_event() {
         for fields in [event.packet_context(), event.header(), event.stream_context(), event.fields()] {
             look_at(fields);
+        }
+        for (name, _) in event.fields().iter() {
+            let place = schema.field(event.class_index(), name).expect("it is in the metadata");
+            assert!(event.value(place).is_some(), "{name}");
         }
     }
 }

@@ -305,6 +305,11 @@ impl Builder {
         &mut self.capture.info
     }
 
+    /// Processes and threads so far.
+    pub fn capture(&self) -> &Capture {
+        &self.capture
+    }
+
     fn note_damage(&mut self, ending: Ending) {
         if let Ending::Damaged(damage) = ending {
             self.capture.info.notes.push(damage.to_string());

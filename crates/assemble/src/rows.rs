@@ -8,8 +8,8 @@ use std::path::Path;
 
 use stepscope_model::disk::{DiskError, LongTables};
 use stepscope_model::{
-    Allocation, CallTimes, Capture, Counter, Dimension, DimensionStatus, EventId, Frame, Phase, ProcessId, Sample,
-    Scope, StackId, Step, SystemCalls, ThreadId, Wait, call_time_bucket,
+    Allocation, CallTimes, Capture, Counter, Dimension, DimensionStatus, EventId, FlowEvent, Frame, Phase, ProcessId,
+    Sample, Scope, StackId, Step, SystemCalls, ThreadId, Wait, call_time_bucket,
 };
 
 use crate::entry::{self, Entry, Sink, StackRef};
@@ -188,6 +188,14 @@ impl RowSink {
         }
     }
 
+    fn push_flow(&mut self, event: FlowEvent) {
+        match &mut self.tables {
+            None => self.capture.flows.push(event),
+            Some(tables) if self.error.is_none() => self.error = tables.add_flow(&self.capture, event).err(),
+            Some(_) => {}
+        }
+    }
+
     fn add_system_calls(&mut self, calls: entry::SystemCalls) {
         if !self.has(calls.thread, [calls.stack, None]) {
             return;
@@ -226,7 +234,6 @@ impl RowSink {
         std::mem::take(&mut self.steps).finish(|step| self.add_step(step));
         std::mem::take(&mut self.marks).finish(|scope| self.push_scope(scope));
         std::mem::take(&mut self.last_counters).into_iter().for_each(|counter| self.push_counter(counter));
-        self.capture.flows.sort_by_key(|event| event.time_ns);
         match (self.tables, self.error) {
             (_, Some(error)) => return Err(error),
             (Some(tables), None) => tables.finish(&mut self.capture)?,
@@ -235,6 +242,7 @@ impl RowSink {
                 self.capture.waits.sort();
                 self.capture.steps.sort_by_key(|step| step.start_ns);
                 self.capture.scopes.sort_by_key(|scope| scope.thread);
+                self.capture.flows.sort_by_key(|event| event.time_ns);
             }
         }
         if self.has_marked_steps && !self.capture.steps.is_empty() {
@@ -347,7 +355,7 @@ impl Sink for RowSink {
             }
             Entry::Allocations(allocations) => self.add_allocations(&allocations),
             Entry::Scope { .. } | Entry::FrameMark { .. } => self.add_scope(&entry),
-            Entry::FlowMark { .. } => self.capture.flows.extend(self.marks.flow(&entry)),
+            Entry::FlowMark { .. } => self.marks.flow(&entry).into_iter().for_each(|event| self.push_flow(event)),
             Entry::SystemCalls(calls) => self.add_system_calls(*calls),
             Entry::Counter { .. } | Entry::MarkedCounter { .. } => {
                 let counter = self.counter(entry);

@@ -230,7 +230,7 @@ impl ReadingArguments {
         };
         let first_frame = if self.no_thread_names { FirstFrame::Function } else { FirstFrame::Thread };
         let folded = FoldedOptions { first_frame, unit: self.unit.clone(), thread_ids: ThreadIds::Detect };
-        Ok(ImportOptions { format, folded, symbols: symbols.options()? })
+        Ok(ImportOptions { format, folded, symbols: symbols.options()?, folder: None })
     }
 }
 

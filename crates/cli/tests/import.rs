@@ -59,3 +59,48 @@ fn a_dimension_that_the_file_contradicts_is_refused() {
         json(&stepscope(folder.path(), &["show", "counts.capture", "--view", "cache", "--format", "json-compact"]));
     assert!(table.to_string().contains("low IPC"), "{table}");
 }
+
+/// A CTF trace of one thread that calls a callback of ROS 2 this often.
+fn write_trace(folder: &Path, calls: u64) {
+    let metadata = r#"/* CTF 1.8 */
+typealias integer { size = 32; align = 8; signed = false; } := u32;
+typealias integer { size = 64; align = 8; signed = false; } := u64;
+trace { major = 1; minor = 8; byte_order = le; };
+clock { name = "monotonic"; freq = 1000000000; };
+stream {
+    event.header := struct { u32 id; integer { size = 64; align = 8; map = clock.monotonic.value; } timestamp; };
+    event.context := struct { u32 _vpid; u32 _vtid; };
+};
+event { name = "ros2:callback_start"; id = 0; fields := struct { u64 _callback; }; };
+event { name = "ros2:callback_end"; id = 1; fields := struct { u64 _callback; }; };
+"#;
+    let mut stream = Vec::new();
+    for at in 0..calls * 2 {
+        let ids = [(at % 2) as u32, 5, 6].map(u32::to_le_bytes);
+        stream.extend([&ids[0][..], &(100 + at * 10).to_le_bytes(), &ids[1], &ids[2], &7_u64.to_le_bytes()].concat());
+    }
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join("metadata"), metadata).unwrap();
+    fs::write(folder.join("channel0_0"), stream).unwrap();
+}
+
+#[test]
+fn the_import_of_a_trace_leaves_nothing_but_the_capture() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_trace(&at.join("trace"), 3);
+    // What a killed import left.
+    fs::create_dir(at.join(".robot.capture.part")).unwrap();
+    fs::write(at.join(".robot.capture.part/flows.parquet"), "half").unwrap();
+    for calls in [3, 2] {
+        write_trace(&at.join("trace"), calls);
+        let imported = stepscope(at, &["import", "trace", "-o", "robot.capture", "--force"]);
+        assert!(imported.status.success(), "{}", text(&imported.stderr));
+        assert!(text(&imported.stderr).contains(&format!("{calls} scopes; next: ")), "{}", text(&imported.stderr));
+        let capture = stepscope_model::disk::read(&at.join("robot.capture")).unwrap();
+        assert_eq!((capture.scopes.len() as u64, capture.flows.len() as u64), (calls, 2 * calls));
+    }
+    let mut left: Vec<_> = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["robot.capture", "trace"]);
+}

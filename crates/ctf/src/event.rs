@@ -111,11 +111,11 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn value(&self, field: FieldPlace) -> Option<Value<'a>> {
         let part = match field.scope {
-            PlaceScope::Payload if field.class == self.stream.event => self.stream.parts.payload,
-            PlaceScope::EventContext if field.class == self.stream.event => self.stream.parts.event_context,
-            PlaceScope::StreamContext if field.class == self.stream.event => self.stream.parts.stream_context,
+            _ if field.class != self.stream.event => return None,
+            PlaceScope::Payload => self.stream.parts.payload,
+            PlaceScope::EventContext => self.stream.parts.event_context,
+            PlaceScope::StreamContext => self.stream.parts.stream_context,
             PlaceScope::PacketContext => return self.packet_context().at(field.index as usize),
-            _ => return None,
         };
         match field.bit {
             Some(bit) => fixed_value(self.values(), field.node, (part.bit + bit) as usize),

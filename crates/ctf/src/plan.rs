@@ -21,7 +21,33 @@ enum Step {
     /// Bits that mean nothing to it.
     Skip { align: u32, bits: u32 },
     /// One of several plans, by the value of a field before.
-    Choice { tag: Register, signed: bool, options: Vec<(Box<[Label]>, Plan)> },
+    Choice(Box<Choice>),
+}
+
+#[derive(Debug)]
+struct Choice {
+    tag: Register,
+    signed: bool,
+    /// The options of the values from 0 on, which tracers use.
+    by_tag: [u8; SMALL],
+    options: Vec<(Box<[Label]>, Plan)>,
+}
+
+/// Values of tags that need no search: LTTng's have 5 bits.
+const SMALL: usize = 32;
+
+impl Choice {
+    /// The number of the option for a value.
+    fn search(&self, value: u64) -> Option<usize> {
+        let is_of = |label: &Label| label.holds(value, self.signed);
+        self.options.iter().position(|(ranges, _)| ranges.iter().any(is_of))
+    }
+
+    fn option(&self, value: u64) -> Option<&Plan> {
+        let known = self.by_tag.get(value as usize).filter(|option| **option != u8::MAX);
+        let option = known.map(|&option| option.into()).or_else(|| self.search(value));
+        Some(&self.options[option?].1)
+    }
 }
 
 impl Plan {
@@ -43,7 +69,9 @@ impl Plan {
                 self.0.push(Step::Number { align: node.align, kind: *kind, uses: node.uses? });
             }
             NodeKind::Struct(fields) => {
-                self.0.push(Step::Skip { align: node.align, bits: 0 });
+                if node.align > 1 {
+                    self.0.push(Step::Skip { align: node.align, bits: 0 });
+                }
                 fields.iter().try_for_each(|field| self.add(layouts, field.node, depth))?;
             }
             NodeKind::Variant { tag, signed, options } => {
@@ -55,7 +83,12 @@ impl Plan {
                 };
                 let option = |option: &VariantOption| Some((option.ranges.clone(), plan(option.named.node)?));
                 let options = options.iter().map(option).collect::<Option<_>>()?;
-                self.0.push(Step::Choice { tag: *tag, signed: *signed, options });
+                let mut choice = Choice { tag: *tag, signed: *signed, by_tag: [u8::MAX; SMALL], options };
+                for value in 0..SMALL {
+                    let option = choice.search(value as u64).and_then(|option| u8::try_from(option).ok());
+                    choice.by_tag[value] = option.unwrap_or(u8::MAX);
+                }
+                self.0.push(Step::Choice(Box::new(choice)));
             }
             NodeKind::Float(_) | NodeKind::String | NodeKind::Array { .. } => return None,
         }
@@ -78,13 +111,9 @@ impl Decoder<'_> {
                     self.align(*align)?;
                     self.take((*bits).into())?;
                 }
-                Step::Choice { tag, signed, options } => {
-                    let tag = self.memory.registers[*tag as usize];
-                    let is_of = |label: &Label| label.holds(tag, *signed);
-                    let chosen = options.iter().find(|(ranges, _)| ranges.iter().any(is_of));
-                    let (_, plan) =
-                        chosen.ok_or(Stop::Malformed("the tag of a variant has a value without an option"))?;
-                    self.run(plan)?;
+                Step::Choice(choice) => {
+                    let plan = choice.option(self.memory.registers[choice.tag as usize]);
+                    self.run(plan.ok_or(Stop::Malformed("the tag of a variant has a value without an option"))?)?;
                 }
             }
         }

@@ -46,10 +46,15 @@ fn look_at_value(value: Value<'_>) -> usize {
 
 fn read_all(metadata: &[u8], streams: &[&[u8]]) {
     let Ok(mut reader) = Reader::of_bytes(metadata, streams) else { return };
+    let schema = reader.traces()[0].schema.clone();
     let mut events = 0_u64;
     while let Some(event) = reader.next_event() {
         for fields in [event.packet_context(), event.header(), event.stream_context(), event.fields()] {
             look_at(fields);
+        }
+        for (name, _) in event.fields().iter() {
+            let place = schema.field(event.class_index(), name).expect("it is in the metadata");
+            assert!(event.value(place).is_some() && event.field(name).is_some(), "{name}");
         }
         events += 1;
     }

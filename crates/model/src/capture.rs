@@ -65,7 +65,7 @@ pub struct Capture {
     /// Sampled accesses to cache lines that several threads use. Empty if none were sampled.
     pub data_accesses: Vec<DataAccess>,
     /// Stages of messages and callbacks, by time. Empty if the source has none.
-    pub flows: Vec<FlowEvent>,
+    pub flows: Stored<FlowEvent>,
     interner: Interner,
 }
 
@@ -456,7 +456,7 @@ impl Capture {
         Some(&self.modules[self.frames[frame.index()].module?.index()])
     }
 
-    /// Reads the long tables (samples, waits, steps, scopes, counters and system calls), if they are still on disk.
+    /// Reads the long tables (samples, waits, steps, scopes, counters, system calls and flows), if they are still on disk.
     ///
     /// # Errors
     /// What is wrong with their files.
@@ -466,12 +466,14 @@ impl Capture {
         self.steps.load()?;
         self.scopes.load()?;
         self.counters.load()?;
-        self.system_calls.load()
+        self.system_calls.load()?;
+        self.flows.load()
     }
 
     /// Why a long table could not be read, where it was needed. It counted as empty.
     pub fn load_error(&self) -> Option<LoadError> {
-        let of_marks = || self.scopes.error().or_else(|| self.counters.error()).or_else(|| self.system_calls.error());
+        let of_calls = || self.system_calls.error().or_else(|| self.flows.error());
+        let of_marks = || self.scopes.error().or_else(|| self.counters.error()).or_else(of_calls);
         self.samples.error().or_else(|| self.waits.0.error()).or_else(|| self.steps.error()).or_else(of_marks)
     }
 }

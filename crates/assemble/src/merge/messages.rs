@@ -53,7 +53,7 @@ impl Messages {
             let nearest = wall.iter().min_by_key(|reading| reading.time_ns.abs_diff(time_ns))?;
             Some(i128::from(nearest.unix_ns) + i128::from(time_ns) - i128::from(nearest.time_ns))
         };
-        for event in &mut capture.flows {
+        for event in capture.flows.iter_mut() {
             let Some(flow) = &mut event.flow else { continue };
             let FlowNumber::Counted { count, .. } = FlowNumber::of(*flow) else { continue };
             *flow = FlowNumber::Counted { machine: number, count }.to_flow();

@@ -45,8 +45,21 @@ pub(super) struct Graph {
     /// Handles of owners, or objects of subscriptions, by callbacks.
     callbacks: FxHashMap<Handle, u64>,
     symbols: FxHashMap<Handle, String>,
-    /// Names so far.
-    names: FxHashMap<Handle, Arc<str>>,
+    /// What is known of callbacks that were asked for.
+    known: FxHashMap<Handle, Callback>,
+}
+
+/// What is known of a callback.
+#[derive(Debug, Clone)]
+pub(super) struct Callback {
+    /// Its node and its topic, service or timer; else its function; else its address.
+    pub name: Arc<str>,
+    /// The topic, service or timer that calls it.
+    pub what: Option<Arc<str>>,
+    /// The timer's period.
+    pub period_ns: Option<u64>,
+    /// Whether the name is more than its address.
+    pub has_name: bool,
 }
 
 impl Graph {
@@ -105,7 +118,7 @@ impl Graph {
             }),
         };
         if learnt.is_some() {
-            self.names.clear();
+            self.known.clear();
         }
     }
 
@@ -114,14 +127,19 @@ impl Graph {
         Some(())
     }
 
-    /// The name of a callback: its node and its topic, service or timer; else its function; else its address.
-    pub fn name(&mut self, pid: u32, callback: u64) -> Arc<str> {
-        if let Some(name) = self.names.get(&(pid, callback)) {
-            return name.clone();
+    /// What is known of a callback.
+    pub fn known(&mut self, pid: u32, callback: u64) -> &Callback {
+        if !self.known.contains_key(&(pid, callback)) {
+            let owner = self.owner(pid, callback);
+            let known = Callback {
+                name: self.made_name(pid, callback).into(),
+                what: owner.and_then(|owner| owner.what.clone()),
+                period_ns: owner.and_then(|owner| owner.period_ns),
+                has_name: owner.is_some() || self.symbols.contains_key(&(pid, callback)),
+            };
+            self.known.insert((pid, callback), known);
         }
-        let name: Arc<str> = self.made_name(pid, callback).into();
-        self.names.insert((pid, callback), name.clone());
-        name
+        &self.known[&(pid, callback)]
     }
 
     /// What has a callback: a subscription, a service or a timer.
@@ -129,17 +147,6 @@ impl Graph {
         let &owner = self.callbacks.get(&(pid, callback))?;
         let handle = self.subscriptions.get(&(pid, owner)).copied().unwrap_or(owner);
         self.owners.get(&(pid, handle))
-    }
-
-    /// Whether a callback has a name.
-    pub fn knows(&self, pid: u32, callback: u64) -> bool {
-        self.owner(pid, callback).is_some() || self.symbols.contains_key(&(pid, callback))
-    }
-
-    /// The topic, service or timer that calls a callback, and the timer's period.
-    pub fn what(&self, pid: u32, callback: u64) -> (Option<Arc<str>>, Option<u64>) {
-        let owner = self.owner(pid, callback);
-        (owner.and_then(|owner| owner.what.clone()), owner.and_then(|owner| owner.period_ns))
     }
 
     /// A publisher by its handle.

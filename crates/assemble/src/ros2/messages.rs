@@ -164,10 +164,11 @@ impl Messages {
 
     /// Takes a call.
     pub fn take(&mut self, kind: Kind, call: &impl Fields, caller: Caller, time_ns: u64) -> Option<CallbackEvent> {
-        let message = call.number("message");
+        let message = || call.number("message");
         match kind {
-            Kind::HandedOver => self.on(caller).handed_over = Some((time_ns, message)),
+            Kind::HandedOver => self.on(caller).handed_over = Some((time_ns, message())),
             Kind::HandedOverWithin => {
+                let message = message();
                 self.on(caller).publisher = call.number("publisher_handle").map(|handle| (handle, message));
                 let publisher = self.publisher(call, caller);
                 let is_known = publisher.is_some();
@@ -179,6 +180,7 @@ impl Messages {
                 thread.within = published.map(|(message, _)| message.clone());
             }
             Kind::Published => {
+                let message = message();
                 self.on(caller).publisher = call.number("publisher_handle").map(|handle| (handle, message));
                 self.publish(caller, time_ns, message, self.publisher(call, caller));
             }
@@ -330,16 +332,15 @@ impl Messages {
 
     /// A callback starts, for the message that its thread took last if it is of this topic.
     fn callback_start(&mut self, caller: Caller, callback: u64, time_ns: u64) -> CallbackEvent {
-        let shown = self.graph.name(caller.pid, callback);
-        let (what, period_ns) = self.graph.what(caller.pid, callback);
-        let is_known = self.graph.knows(caller.pid, callback);
+        let &graph::Callback { name: ref shown, ref what, period_ns, has_name } =
+            self.graph.known(caller.pid, callback);
         let thread = self.threads.entry(caller).or_default();
         let is_its = |taken: &mut Message| what.as_ref().is_none_or(|what| taken.0 == *what);
         let taken = thread.taken.take_if(is_its);
-        let name = (is_known || taken.is_none()).then(|| shown.clone());
-        let (topic, flow) = match (taken, what) {
-            (Some((topic, flow)), _) => (topic, Some(flow)),
-            (None, what) => (what.unwrap_or_else(|| shown.clone()), None),
+        let name = (has_name || taken.is_none()).then(|| shown.clone());
+        let (topic, flow) = match taken {
+            Some((topic, flow)) => (topic, Some(flow)),
+            None => (what.as_ref().unwrap_or(shown).clone(), None),
         };
         if thread.open.len() >= MOST_OPEN {
             thread.open.remove(0);
@@ -355,7 +356,7 @@ impl Messages {
         };
         self.stages.push(open.stage(caller, time_ns, FlowStage::CallbackStart));
         thread.open.push(open);
-        CallbackEvent::Started { callback, name: shown }
+        CallbackEvent::Started { callback, name: shown.clone() }
     }
 
     /// A callback ends, and with it those within it.

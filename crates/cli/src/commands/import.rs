@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use stepscope_convert::import;
+use stepscope_convert::{ImportOptions, import};
 use stepscope_model::{Counts, Dimension, Phase, disk};
 
 use crate::arguments::{Choice, PHASES, ReadingArguments, SymbolArguments, choice};
@@ -62,7 +62,11 @@ impl Import {
             None => default_output(&self.file)?,
         };
         super::refuse_to_replace(&output, self.force)?;
-        let mut capture = load::import(&self.file, &self.reading.options(&self.symbols)?)?;
+        // Where it cannot be made, rows are in memory.
+        let part = disk::PartFolder::beside(&output).ok();
+        let folder = part.as_ref().map(|part| part.path().to_owned());
+        let options = ImportOptions { folder, ..self.reading.options(&self.symbols)? };
+        let mut capture = load::import(&self.file, &options)?;
         let info = &mut capture.info;
         info.scenario = self.scenario.or(info.scenario.take());
         info.variant = self.variant.or(info.variant.take());

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use stepscope_model::disk::DiskError;
+
 /// Why an import failed. Every message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -38,6 +40,9 @@ pub enum ImportError {
         /// The error of the system or the decoder.
         source: io::Error,
     },
+    /// A table of the capture cannot be written while the input is read.
+    #[error("{0}; free space there, or write the capture elsewhere")]
+    Write(#[from] DiskError),
     /// The file is empty.
     #[error("{0}: is empty; check the command that wrote it, and that it had finished")]
     Empty(String),

@@ -35,7 +35,7 @@ mod trace;
 mod unrecognised;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use stepscope_model::{Capture, Origin, quantity::plural};
 
@@ -143,6 +143,9 @@ pub struct ImportOptions {
     pub folded: folded::FoldedOptions,
     /// Where to find the programs and libraries of the recorded addresses.
     pub symbols: stepscope_symbolize::Options,
+    /// An existing folder for the long tables of the capture, which traces fill while they are read: memory is then bounded. They
+    /// stay there, and the capture reads them when they are needed. Without it, all rows are in memory.
+    pub folder: Option<PathBuf>,
 }
 
 /// Reads a capture from another tool's file.

@@ -34,7 +34,7 @@ impl Capture {
         handles.check_call_times(&self.call_times)?;
         handles.check_data_accesses(&self.data_accesses)?;
         handles.check_event_counts(&self.event_counts)?;
-        handles.check_flows(&self.flows)?;
+        handles.check_flows(self.flows.in_memory())?;
         handles.check_memory_errors(&self.memory_errors)?;
         handles.check_samples(self.samples.in_memory())?;
         handles.check_waits(self.waits.0.in_memory())?;
@@ -139,7 +139,7 @@ impl Handles {
         Ok(())
     }
 
-    fn check_flows(self, flows: &[FlowEvent]) -> Result<(), String> {
+    pub fn check_flows(self, flows: &[FlowEvent]) -> Result<(), String> {
         for (row, event) in flows.iter().enumerate() {
             refers("flows", row, "thread", Some(event.thread.index()), self.threads)?;
         }

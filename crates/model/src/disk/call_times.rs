@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::columns::{Column, Rows};
+use super::columns::Rows;
 use super::table_form::TableForm;
+use super::table_writer::Column;
 use crate::call_times::CallTimes;
 use crate::capture::Capture;
 use crate::ids::{StackId, ThreadId};

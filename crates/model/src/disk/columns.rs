@@ -1,24 +1,20 @@
-//! Columns of plain values to and from a Parquet file, some rows at a time.
+//! Columns of plain values from a Parquet file, some rows at a time.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use bytes::Bytes;
-use parquet::basic::{Compression, ConvertedType, Encoding, Type as PhysicalType, ZstdLevel};
+use parquet::basic::{ConvertedType, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::{ColumnDescriptor, ColumnPath};
+use parquet::schema::types::ColumnDescriptor;
 
 /// Values of a column; some may be absent.
 pub(super) enum Cells {
@@ -29,22 +25,9 @@ pub(super) enum Cells {
     Text(Vec<Option<Arc<str>>>),
 }
 
-/// A named column to write.
-pub(super) struct Column {
-    name: &'static str,
-    optional: bool,
-    cells: Cells,
-}
-
 /// Conversions for a type whose cells all have values.
 macro_rules! required {
     ($($name:ident $variant:ident $type:ty;)*) => {
-        impl Column { $(
-            pub(super) fn $name(name: &'static str, values: impl Iterator<Item = $type>) -> Self {
-                Self { name, optional: false, cells: Cells::$variant(values.map(Some).collect()) }
-            }
-        )* }
-
         impl Rows { $(
             pub(super) fn $name(&self, name: &str) -> Result<Vec<$type>, String> {
                 let Some(Cells::$variant(cells)) = self.columns.get(name) else { return Err(self.misses(name)) };
@@ -58,12 +41,6 @@ macro_rules! required {
 /// Conversions for a type whose cells may be empty. A missing column counts as empty.
 macro_rules! optional {
     ($($name:ident $variant:ident $type:ty;)*) => {
-        impl Column { $(
-            pub(super) fn $name(name: &'static str, values: impl Iterator<Item = Option<$type>>) -> Self {
-                Self { name, optional: true, cells: Cells::$variant(values.collect()) }
-            }
-        )* }
-
         impl Rows { $(
             pub(super) fn $name(&self, name: &str) -> Result<Vec<Option<$type>>, String> {
                 match self.columns.get(name) {
@@ -89,141 +66,6 @@ optional! {
     maybe_u64s U64 u64;
     maybe_i64s I64 i64;
     maybe_texts Text Arc<str>;
-}
-
-impl Column {
-    pub(super) fn rows(&self) -> usize {
-        self.cells.len()
-    }
-
-    /// The column's line in Parquet's schema language.
-    fn schema(&self) -> String {
-        let (physical, logical) = match self.cells {
-            Cells::U32(_) => ("INT32", " (INTEGER(32,false))"),
-            Cells::U64(_) => ("INT64", " (INTEGER(64,false))"),
-            Cells::I64(_) => ("INT64", ""),
-            Cells::Bool(_) => ("BOOLEAN", ""),
-            Cells::Text(_) => ("BYTE_ARRAY", " (STRING)"),
-        };
-        format!("{} {physical} {}{logical};", if self.optional { "OPTIONAL" } else { "REQUIRED" }, self.name)
-    }
-
-    fn write(&self, group: &mut SerializedRowGroupWriter<'_, Output>) -> parquet::errors::Result<()> {
-        match &self.cells {
-            Cells::U32(cells) => self.write_as::<Int32Type, _>(group, cells, |&value| value as i32),
-            Cells::U64(cells) => self.write_as::<Int64Type, _>(group, cells, |&value| value as i64),
-            Cells::I64(cells) => self.write_as::<Int64Type, _>(group, cells, |&value| value),
-            Cells::Bool(cells) => self.write_as::<BoolType, _>(group, cells, |&value| value),
-            Cells::Text(cells) => self.write_as::<ByteArrayType, _>(group, cells, |text| ByteArray::from(&**text)),
-        }
-    }
-
-    fn write_as<T: DataType, V>(
-        &self,
-        group: &mut SerializedRowGroupWriter<'_, Output>,
-        cells: &[Option<V>],
-        convert: impl Fn(&V) -> T::T,
-    ) -> parquet::errors::Result<()> {
-        let mut column = group.next_column()?.expect("the schema has a column for each of ours");
-        let present: Vec<T::T> = cells.iter().flatten().map(convert).collect();
-        let levels: Option<Vec<i16>> = self.optional.then(|| cells.iter().map(|cell| cell.is_some().into()).collect());
-        column.typed::<T>().write_batch(&present, levels.as_deref(), None)?;
-        column.close()
-    }
-}
-
-type Output = Checksummed<BufWriter<File>>;
-
-/// A writer that knows the size and the checksum of what went through it.
-pub(super) struct Checksummed<W> {
-    inner: W,
-    bytes: u64,
-    hasher: crc32fast::Hasher,
-}
-
-impl<W: Write> Write for Checksummed<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(bytes)?;
-        self.hasher.update(&bytes[..written]);
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
-}
-
-/// Writes a table, one group of rows after the other.
-pub(super) struct TableWriter {
-    writer: SerializedFileWriter<Output>,
-    rows: u64,
-}
-
-impl TableWriter {
-    /// `columns` give the names and types. Their rows are not written.
-    pub(super) fn create(path: &Path, table: &str, columns: &[Column]) -> io::Result<Self> {
-        let fields: String = columns.iter().map(Column::schema).collect();
-        let schema = Arc::new(parse_message_type(&format!("message {table} {{ {fields} }}")).map_err(io_error)?);
-        let inner = BufWriter::new(File::create(path)?);
-        let output = Checksummed { inner, bytes: 0, hasher: crc32fast::Hasher::new() };
-        let writer = SerializedFileWriter::new(output, schema, Arc::new(properties(columns))).map_err(io_error)?;
-        Ok(Self { writer, rows: 0 })
-    }
-
-    /// Adds columns of equal length, if they have rows.
-    pub(super) fn write(&mut self, columns: &[Column]) -> io::Result<()> {
-        let rows = columns.first().map_or(0, Column::rows);
-        if rows == 0 {
-            return Ok(());
-        }
-        let mut group = self.writer.next_row_group().map_err(io_error)?;
-        columns.iter().try_for_each(|column| column.write(&mut group)).map_err(io_error)?;
-        group.close().map_err(io_error)?;
-        self.rows += rows as u64;
-        Ok(())
-    }
-
-    /// Completes the file.
-    pub(super) fn close(self) -> io::Result<Written> {
-        let mut output = self.writer.into_inner().map_err(io_error)?;
-        output.flush()?;
-        Ok(Written { rows: self.rows, bytes: output.bytes, crc32: output.hasher.finalize() })
-    }
-}
-
-/// What was written to a table's file.
-pub(super) struct Written {
-    pub rows: u64,
-    pub bytes: u64,
-    pub crc32: u32,
-}
-
-/// The system's error inside an error of the Parquet library, or else that error.
-fn io_error(error: ParquetError) -> io::Error {
-    match error {
-        ParquetError::External(source) => match source.downcast::<io::Error>() {
-            Ok(source) => *source,
-            Err(source) => io::Error::other(source),
-        },
-        error => io::Error::other(error),
-    }
-}
-
-/// Times and weights are stored as differences, which repeat more often than the values.
-fn properties(columns: &[Column]) -> WriterProperties {
-    let level = ZstdLevel::try_new(3).expect("3 is a zstd level");
-    let builder = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
-        .set_created_by(concat!("stepscope ", env!("CARGO_PKG_VERSION")).to_owned());
-    let wide = columns.iter().filter(|column| matches!(column.cells, Cells::U64(_) | Cells::I64(_)));
-    wide.fold(builder, |builder, column| {
-        let path = ColumnPath::from(column.name);
-        builder
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
-    })
-    .build()
 }
 
 /// The columns of a table as read.

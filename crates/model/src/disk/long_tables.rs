@@ -1,7 +1,9 @@
-//! Samples, waits, steps, scopes, counters and system calls: tables that may be longer than memory allows.
+//! Samples, waits, steps, scopes, counters, system calls and flows: tables that may be longer than memory allows.
 //!
 //! They are written in groups of rows while the rows are made ([`LongTables`]), and stay on disk until they are needed.
 
+mod flows;
+mod growing;
 mod marks;
 mod system_calls;
 
@@ -12,14 +14,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::columns::{Column, Rows, TableBytes, TableWriter, decode};
-use super::tables::{named, text, thread_columns};
+use super::columns::{Rows, TableBytes, decode};
+use super::table_writer::{Column, TableWriter};
+use super::tables::{named, text};
 use super::{DiskError, TableFile};
 use crate::capture::{Capture, Counter, Handles, Sample, Scope, Step, SystemCalls};
+use crate::flow::FlowEvent;
 use crate::ids::{EventId, StackId, ThreadId};
 use crate::stored::{Source, Stored, StoredFile};
 use crate::wait::Wait;
 use crate::waits::{PackedWait, Waits};
+use growing::LongTable;
 
 /// Rows that are written together: waits take 6 MB until then, and some 20 MB as columns.
 pub(super) const GROUP_ROWS: usize = 1 << 17;
@@ -29,7 +34,7 @@ pub(super) trait LongRow: Clone + Send + Sync + 'static {
     /// Name of the table.
     const TABLE: &'static str;
 
-    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column>;
+    fn columns(keys: &Keys, rows: &[Self]) -> Vec<Column>;
 
     /// Orders rows as the whole table is ordered. Gives how many of them no later row comes before.
     fn sort(rows: &mut [Self]) -> usize;
@@ -51,7 +56,8 @@ pub(super) trait LongRow: Clone + Send + Sync + 'static {
 
 /// The long tables of a capture that is being written, for captures that are larger than memory.
 ///
-/// All other tables must be complete first, because the rows refer to them. The capture is complete once
+/// The rows of other tables that a row refers to must be in the capture before it. Threads and processes keep their numbers and
+/// ids; other tables may grow meanwhile. Groups of rows are encoded on a thread for each table. The capture is complete once
 /// [`write`](super::write) has written it to the same folder.
 pub struct LongTables {
     samples: LongTable<Sample>,
@@ -60,6 +66,9 @@ pub struct LongTables {
     scopes: LongTable<Scope>,
     counters: LongTable<Counter>,
     system_calls: LongTable<SystemCalls>,
+    /// Made with the first row.
+    flows: Option<LongTable<FlowEvent>>,
+    folder: PathBuf,
 }
 
 impl LongTables {
@@ -75,6 +84,8 @@ impl LongTables {
             scopes: LongTable::create(folder, capture)?,
             counters: LongTable::create(folder, capture)?,
             system_calls: LongTable::create(folder, capture)?,
+            flows: None,
+            folder: folder.to_owned(),
         })
     }
 
@@ -126,6 +137,18 @@ impl LongTables {
         self.system_calls.push(capture, calls)
     }
 
+    /// Adds a stage of a message. Stages come in order of time, or nearly so.
+    ///
+    /// # Errors
+    /// [`DiskError::Io`] if it cannot be written.
+    pub fn add_flow(&mut self, capture: &Capture, event: FlowEvent) -> Result<(), DiskError> {
+        let table = match &mut self.flows {
+            Some(table) => table,
+            none => none.insert(LongTable::create(&self.folder, capture)?),
+        };
+        table.push(capture, event)
+    }
+
     /// Completes the tables, and gives them to the capture.
     ///
     /// # Errors
@@ -137,46 +160,42 @@ impl LongTables {
         capture.scopes = self.scopes.finish(capture)?;
         capture.counters = self.counters.finish(capture)?;
         capture.system_calls = self.system_calls.finish(capture)?;
-        Ok(())
-    }
-}
-
-/// One table while it is written.
-struct LongTable<R> {
-    path: PathBuf,
-    writer: TableWriter,
-    /// The rows of the next group.
-    group: Vec<R>,
-}
-
-impl<R: LongRow> LongTable<R> {
-    fn create(folder: &Path, capture: &Capture) -> Result<Self, DiskError> {
-        let path = file_of::<R>(folder);
-        let writer = TableWriter::create(&path, R::TABLE, &R::columns(capture, &[])).map_err(DiskError::io(&path))?;
-        Ok(Self { path, writer, group: Vec::new() })
-    }
-
-    fn push(&mut self, capture: &Capture, row: R) -> Result<(), DiskError> {
-        self.group.push(row);
-        if self.group.len() < GROUP_ROWS {
-            return Ok(());
+        if let Some(flows) = self.flows {
+            capture.flows = flows.finish(capture)?;
         }
-        let settled = R::sort(&mut self.group);
-        self.write_group(capture, settled)
-    }
-
-    fn write_group(&mut self, capture: &Capture, rows: usize) -> Result<(), DiskError> {
-        self.writer.write(&R::columns(capture, &self.group[..rows])).map_err(DiskError::io(&self.path))?;
-        self.group.drain(..rows);
         Ok(())
     }
+}
 
-    fn finish(mut self, capture: &Capture) -> Result<Stored<R>, DiskError> {
-        R::sort(&mut self.group);
-        self.write_group(capture, self.group.len())?;
-        let written = self.writer.close().map_err(DiskError::io(&self.path))?;
-        let file = StoredFile { path: self.path, rows: written.rows, bytes: written.bytes, crc32: written.crc32 };
-        Ok(Stored::on_disk(TableOnDisk::of(file, capture)))
+/// What rows on disk say of the rows of other tables.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    pub tids: Vec<u32>,
+    pub pids: Vec<u32>,
+    pub events: Vec<Arc<str>>,
+}
+
+impl Keys {
+    fn of(capture: &Capture) -> Self {
+        Self {
+            tids: capture.threads.iter().map(|thread| thread.tid).collect(),
+            pids: capture.processes.iter().map(|process| process.pid).collect(),
+            events: capture.info.events.iter().map(|event| text(&event.name)).collect(),
+        }
+    }
+
+    /// Whether the capture has more rows by now.
+    fn are_of(&self, capture: &Capture) -> bool {
+        let known = (self.tids.len(), self.pids.len(), self.events.len());
+        known == (capture.threads.len(), capture.processes.len(), capture.info.events.len())
+    }
+
+    /// The tid and row of the thread of each row, of tables in which rows of a thread are together, or threads are few.
+    fn thread_columns(&self, threads: impl Iterator<Item = ThreadId> + Clone) -> [Column; 2] {
+        [
+            Column::ids("tid", threads.clone().map(|thread| self.tids[thread.index()])),
+            Column::ids("thread", threads.map(|thread| thread.0)),
+        ]
     }
 }
 
@@ -195,9 +214,10 @@ pub(super) fn write<R: LongRow>(capture: &Capture, rows: &Stored<R>, folder: &Pa
         }
         return Ok(TableFile { rows: file.rows, bytes: file.bytes, crc32: file.crc32 });
     }
-    let mut writer = TableWriter::create(&path, R::TABLE, &R::columns(capture, &[])).map_err(DiskError::io(&path))?;
+    let keys = Keys::of(capture);
+    let mut writer = TableWriter::create(&path, R::TABLE, &R::columns(&keys, &[])).map_err(DiskError::io(&path))?;
     for group in rows.chunks(GROUP_ROWS) {
-        writer.write(&R::columns(capture, group)).map_err(DiskError::io(&path))?;
+        writer.write(&R::columns(&keys, group)).map_err(DiskError::io(&path))?;
     }
     Ok(writer.close().map_err(DiskError::io(&path))?.into())
 }
@@ -320,17 +340,15 @@ pub(super) fn read_file(
 impl LongRow for Sample {
     const TABLE: &'static str = "samples";
 
-    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column> {
+    fn columns(keys: &Keys, rows: &[Self]) -> Vec<Column> {
         let rows = rows.iter();
-        let names: Vec<Arc<str>> = capture.info.events.iter().map(|event| text(&event.name)).collect();
-        let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
         vec![
             Column::maybe_u64s("time_ns", rows.clone().map(|row| row.time_ns)),
-            tid,
-            thread,
+            Column::u32s("tid", rows.clone().map(|row| keys.tids[row.thread.index()])),
+            Column::u32s("thread", rows.clone().map(|row| row.thread.0)),
             Column::maybe_u32s("cpu", rows.clone().map(|row| row.cpu)),
             Column::maybe_u32s("stack", rows.clone().map(|row| row.stack.map(|stack| stack.0))),
-            Column::texts("event", rows.clone().map(|row| names[row.event.index()].clone())),
+            Column::shared_texts("event", rows.clone().map(|row| &keys.events[row.event.index()])),
             Column::u64s("weight", rows.map(|row| row.weight)),
         ]
     }
@@ -373,17 +391,17 @@ impl LongRow for Sample {
 impl LongRow for PackedWait {
     const TABLE: &'static str = "waits";
 
-    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column> {
+    fn columns(keys: &Keys, rows: &[Self]) -> Vec<Column> {
         let rows = rows.iter().map(|&row| Wait::from(row));
-        let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
-        let waker_tid = |row: Wait| row.waker.map(|waker| capture.threads[waker.index()].tid);
+        let [tid, thread] = keys.thread_columns(rows.clone().map(|row| row.thread));
+        let waker_tid = |row: Wait| row.waker.map(|waker| keys.tids[waker.index()]);
         vec![
             Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
             Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
             tid,
             thread,
             Column::maybe_u32s("stack", rows.clone().map(|row| row.stack.map(|stack| stack.0))),
-            Column::texts("state", rows.clone().map(|row| text(row.state.into()))),
+            Column::names("state", rows.clone().map(|row| row.state.into())),
             Column::maybe_u64s("runnable_ns", rows.clone().map(|row| row.runnable_ns)),
             Column::maybe_u32s("cpu", rows.clone().map(|row| row.cpu)),
             Column::maybe_u32s("waker_tid", rows.clone().map(waker_tid)),
@@ -444,9 +462,9 @@ impl LongRow for PackedWait {
 impl LongRow for Step {
     const TABLE: &'static str = "steps";
 
-    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column> {
+    fn columns(keys: &Keys, rows: &[Self]) -> Vec<Column> {
         let rows = rows.iter();
-        let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
+        let [tid, thread] = keys.thread_columns(rows.clone().map(|row| row.thread));
         vec![
             Column::u64s("index", rows.clone().map(|row| row.index)),
             Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),

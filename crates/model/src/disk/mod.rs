@@ -12,13 +12,14 @@ mod call_times;
 mod columns;
 mod data_accesses;
 mod event_counts;
-mod flows;
 mod long_tables;
 mod memory_errors;
+mod part_folder;
 mod raw_log;
 mod replace;
 mod segments;
 mod table_form;
+mod table_writer;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -29,17 +30,19 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use columns::{TableWriter, Written};
 pub use long_tables::LongTables;
 use long_tables::{GROUP_ROWS, LongRow};
 use table_form::TableForm;
+use table_writer::{TableWriter, Written};
 
 use crate::capture::{Capture, Counter, Sample, Scope, Step, SystemCalls};
+use crate::flow::FlowEvent;
 use crate::info::{CaptureInfo, SCHEMA};
 use crate::output_file::write_durably;
 use crate::stored::{LoadError, StoredFile};
 use crate::waits::{PackedWait, Waits};
 
+pub use part_folder::PartFolder;
 pub use raw_log::{create_log, hold_log};
 pub use replace::replace;
 pub use segments::{segment, segments};
@@ -159,6 +162,9 @@ pub fn write(capture: &Capture, folder: &Path) -> Result<(), DiskError> {
     listed.insert(Scope::TABLE.to_owned(), long_tables::write(capture, &capture.scopes, folder)?);
     listed.insert(Counter::TABLE.to_owned(), long_tables::write(capture, &capture.counters, folder)?);
     listed.insert(SystemCalls::TABLE.to_owned(), long_tables::write(capture, &capture.system_calls, folder)?);
+    if !capture.flows.is_empty() {
+        listed.insert(FlowEvent::TABLE.to_owned(), long_tables::write(capture, &capture.flows, folder)?);
+    }
     let mut manifest = Manifest { info: capture.info.clone(), tables: listed };
     manifest.info.schema = SCHEMA;
     let text = serde_json::to_string_pretty(&manifest).map_err(|error| DiskError::damaged(&info_path, error))?;
@@ -219,7 +225,8 @@ pub fn remove_log(folder: &Path) -> Result<(), DiskError> {
 
 /// Names of the files of all tables.
 fn table_files() -> impl Iterator<Item = String> {
-    let long = [Sample::TABLE, PackedWait::TABLE, Step::TABLE, Scope::TABLE, Counter::TABLE, SystemCalls::TABLE];
+    let marks = [Step::TABLE, Scope::TABLE, Counter::TABLE, FlowEvent::TABLE];
+    let long = [Sample::TABLE, PackedWait::TABLE, SystemCalls::TABLE].into_iter().chain(marks);
     tables::TABLES.iter().map(|table| table.name).chain(long).map(|table| format!("{table}.parquet"))
 }
 
@@ -244,7 +251,7 @@ pub fn read(folder: &Path) -> Result<Capture, DiskError> {
     Ok(capture)
 }
 
-/// Opens the capture in `folder`. Long tables (samples, waits, steps, scopes, counters and system calls) are read when they are first used.
+/// Opens the capture in `folder`. Long tables (samples, waits, steps, scopes, counters, system calls and flows) are read when they are first used.
 /// A damaged one counts as empty: ask [`Capture::load_error`] before you show a result.
 ///
 /// # Errors
@@ -264,6 +271,7 @@ pub fn open(folder: &Path) -> Result<Capture, DiskError> {
     capture.scopes = long_tables::open(folder, manifest.tables.get(Scope::TABLE), &capture)?;
     capture.counters = long_tables::open(folder, manifest.tables.get(Counter::TABLE), &capture)?;
     capture.system_calls = long_tables::open(folder, manifest.tables.get(SystemCalls::TABLE), &capture)?;
+    capture.flows = long_tables::open(folder, manifest.tables.get(FlowEvent::TABLE), &capture)?;
     Ok(capture)
 }
 

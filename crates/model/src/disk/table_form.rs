@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::columns::{Column, Rows};
+use super::columns::Rows;
+use super::table_writer::Column;
 use crate::capture::Capture;
 
 /// A table of the format on disk.

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use super::allocations;
 use super::call_times;
-use super::columns::{Column, Rows};
+use super::columns::Rows;
 use super::data_accesses;
 use super::event_counts;
-use super::flows;
 use super::memory_errors;
 use super::table_form::TableForm;
+use super::table_writer::Column;
 use crate::capture::{Capture, Frame, Module, Process, StackNode, Thread, ThreadName};
-use crate::ids::{FrameId, ModuleId, ProcessId, StackId, ThreadId};
+use crate::ids::{FrameId, ModuleId, ProcessId, StackId};
 
 /// The tables but the [long ones](super::long_tables), in reading order: a table comes after those that its rows refer to.
 pub(super) const TABLES: &[TableForm] = &[
@@ -29,7 +29,6 @@ pub(super) const TABLES: &[TableForm] = &[
     call_times::FORM,
     data_accesses::FORM,
     event_counts::FORM,
-    flows::FORM,
     memory_errors::FORM,
 ];
 
@@ -152,7 +151,7 @@ fn modules(capture: &Capture, range: Range<usize>) -> Vec<Column> {
         Column::u32s("id", numbers(&range)),
         Column::texts("path", rows().map(|row| text(&row.path))),
         Column::maybe_texts("build_id", rows().map(|row| row.build_id.as_deref().map(text))),
-        Column::texts("symbols", rows().map(|row| text(row.symbols.into()))),
+        Column::names("symbols", rows().map(|row| row.symbols.into())),
         Column::maybe_texts("package", rows().map(|row| row.package.as_deref().map(text))),
     ]
 }
@@ -183,7 +182,7 @@ fn frames(capture: &Capture, range: Range<usize>) -> Vec<Column> {
         Column::maybe_u32s("line", rows().map(|row| row.line)),
         Column::bools("inlined", rows().map(|row| row.inlined)),
         Column::maybe_u64s("address", rows().map(|row| row.address)),
-        Column::texts("language", rows().map(|row| text(row.language.into()))),
+        Column::names("language", rows().map(|row| row.language.into())),
     ]
 }
 
@@ -223,12 +222,4 @@ fn read_stacks(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
         capture.stacks.push(StackNode { parent: parents[row].map(StackId), frame: FrameId(frame) });
     }
     Ok(())
-}
-
-/// The tid and row of the thread of each row.
-pub(super) fn thread_columns(capture: &Capture, threads: impl Iterator<Item = ThreadId> + Clone) -> [Column; 2] {
-    [
-        Column::u32s("tid", threads.clone().map(|thread| capture.threads[thread.index()].tid)),
-        Column::u32s("thread", threads.map(|thread| thread.0)),
-    ]
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use stepscope_ctf::Event;
-use stepscope_model::Capture;
+use stepscope_model::Scope;
 use stepscope_symbolize::{Code, Symbolizer};
 
 use super::{number, text};
@@ -43,8 +43,10 @@ pub(super) struct Functions {
     /// By process and start.
     mapped: FxHashMap<u32, BTreeMap<u64, Mapped>>,
     names: FxHashMap<(u32, u64), Arc<str>>,
-    /// Files and offsets, by the name that stands for them until all is read.
+    /// Files and offsets, by the name that stands for them until their symbol is known.
     places: HashMap<Arc<str>, (Arc<str>, u64)>,
+    /// Names of functions, by the names that stood for them.
+    symbols: HashMap<Arc<str>, Arc<str>>,
 }
 
 impl Functions {
@@ -67,7 +69,9 @@ impl Functions {
             Some((start, mapped)) => {
                 let offset = address - start;
                 let name: Arc<str> = format!("{}+{offset:#x}", mapped.path).into();
-                self.places.insert(name.clone(), (mapped.path.clone(), offset));
+                if !self.symbols.contains_key(&name) {
+                    self.places.insert(name.clone(), (mapped.path.clone(), offset));
+                }
                 name
             }
             None => format!("{address:#x}").into(),
@@ -77,25 +81,24 @@ impl Functions {
     }
 
     /// Names the scopes by the symbols of their files.
-    pub fn rename(&self, capture: &mut Capture, symbolizer: &mut Symbolizer) {
-        let mut of_files: BTreeMap<&str, Vec<(&Arc<str>, u64)>> = BTreeMap::new();
-        for (name, (path, offset)) in &self.places {
-            of_files.entry(path).or_default().push((name, *offset));
+    pub fn rename(&mut self, scopes: &mut [Scope], symbolizer: &mut Symbolizer) {
+        let mut of_files: BTreeMap<Arc<str>, Vec<(Arc<str>, u64)>> = BTreeMap::new();
+        for (name, (path, offset)) in std::mem::take(&mut self.places) {
+            of_files.entry(path).or_default().push((name, offset));
         }
-        let mut functions: HashMap<&str, Arc<str>> = HashMap::new();
         for (path, places) in of_files {
             let offsets: Vec<u64> = places.iter().map(|place| place.1).collect();
-            let named = symbolizer.name(&Code::file(path), &offsets);
+            let named = symbolizer.name(&Code::file(&*path), &offsets);
             for ((name, _), place) in places.iter().zip(&named.places) {
                 // The outermost is the function itself.
-                functions.extend(place.frames.first().map(|frame| (&***name, frame.function.clone())));
+                self.symbols.extend(place.frames.first().map(|frame| (name.clone(), frame.function.clone())));
             }
         }
-        if functions.is_empty() {
+        if self.symbols.is_empty() {
             return;
         }
-        for scope in capture.scopes.iter_mut() {
-            if let Some(function) = functions.get(&*scope.name) {
+        for scope in scopes {
+            if let Some(function) = self.symbols.get(&scope.name) {
                 scope.name = function.clone();
             }
         }

@@ -10,7 +10,8 @@ mod kernel;
 mod kind;
 mod ros2;
 
-use stepscope_ctf::{EnvironmentValue, Event, Losses, Reader, Trace, Value};
+use stepscope_ctf::{EnvironmentValue, Event, FieldPlace, Losses, Reader, Trace, Value};
+use stepscope_model::disk::DiskError;
 use stepscope_model::quantity::{grouped, plural};
 use stepscope_model::{Capture, CaptureInfo, Machine, Origin};
 use stepscope_symbolize::Symbolizer;
@@ -51,7 +52,7 @@ impl InputFormat for Ctf {
         let file = input.name().to_owned();
         let Some(folder) = input.folder() else { return Err(ImportError::NotAFolder(file)) };
         let mut reader = Reader::open(folder).map_err(|error| ImportError::Trace { file: file.clone(), error })?;
-        let capture = Import::new(&reader).run(&mut reader, options);
+        let capture = Import::new(&reader, options).run(&mut reader)?;
         capture.ok_or_else(|| ImportError::Nothing {
             file,
             format: self.name(),
@@ -62,9 +63,7 @@ impl InputFormat for Ctf {
 
 struct Import {
     /// By trace and class.
-    kinds: Vec<Vec<Kind>>,
-    /// Events of each class that fill no table, by trace and class.
-    others: Vec<Vec<u64>>,
+    classes: Vec<Vec<Class>>,
     /// Time zero of the capture, in ns since 1970: that of the first trace's clock.
     origin_ns: i64,
     events: u64,
@@ -74,29 +73,93 @@ struct Import {
     trace: trace::Trace,
     messages: Messages,
     functions: Functions,
+    symbolizer: Symbolizer,
+    /// The last caller of each stream, by number: most events are of the thread of the event before.
+    callers: Vec<LastCaller>,
+}
+
+/// A caller that was seen, and the bytes of the context that named it.
+#[derive(Default)]
+struct LastCaller {
+    bytes: Vec<u8>,
+    caller: Option<Caller>,
+}
+
+/// A class of events, with the places of the fields that all kinds need.
+#[derive(Debug, Clone, Copy)]
+struct Class {
+    kind: Kind,
+    tid: Option<FieldPlace>,
+    pid: Option<FieldPlace>,
+    /// The thread's name.
+    name: Option<FieldPlace>,
+    /// The address of a function.
+    address: Option<FieldPlace>,
+    /// The address of a callback.
+    callback: Option<FieldPlace>,
+    /// Whether the context of the stream alone says who made an event.
+    names_caller: bool,
+    /// Events that fill no table.
+    others: u64,
+}
+
+impl Class {
+    fn all(trace: &Trace) -> Vec<Self> {
+        let schema = &trace.schema;
+        let of = |(class, event): (usize, &stepscope_ctf::EventClass)| {
+            let context = |name| schema.context_field(class, name);
+            let tid = context("vtid").or_else(|| context("tid"));
+            let pid = context("vpid").or_else(|| context("pid"));
+            let name = context("procname");
+            Self {
+                kind: Kind::of(&event.name),
+                tid,
+                pid,
+                name,
+                names_caller: [tid, pid, name].iter().flatten().all(FieldPlace::is_of_stream),
+                address: schema.field(class, "addr"),
+                callback: schema.field(class, "callback"),
+                others: 0,
+            }
+        };
+        schema.events.iter().enumerate().map(of).collect()
+    }
+
+    fn pid(&self, event: &Event<'_>) -> Option<u32> {
+        u32::try_from(event.value(self.pid?)?.as_u64()?).ok()
+    }
+
+    fn address(&self, event: &Event<'_>) -> Option<u64> {
+        event.value(self.address?)?.as_u64()
+    }
 }
 
 impl Import {
-    fn new(reader: &Reader) -> Self {
+    fn new(reader: &Reader, options: &ImportOptions) -> Self {
         let traces = reader.traces();
-        let kinds = |trace: &Trace| trace.schema.events.iter().map(|event| Kind::of(&event.name)).collect();
+        let classes: Vec<Vec<Class>> = traces.iter().map(Class::all).collect();
+        let mut trace = trace::Trace::new(described(reader), options.folder.clone());
+        if classes.iter().flatten().any(|class| matches!(class.kind, Kind::Function(_))) {
+            trace.name_later();
+        }
         let origin = traces.iter().find_map(|trace| trace.schema.clocks.first());
         let origin_ns = origin.map_or(0, |clock| clock.ns(0));
         Self {
-            kinds: traces.iter().map(kinds).collect(),
-            others: traces.iter().map(|trace| vec![0; trace.schema.events.len()]).collect(),
+            classes,
             origin_ns,
             events: 0,
             untimed: 0,
             without_thread: 0,
-            trace: trace::Trace::new(described(reader)),
+            trace,
             messages: Messages::new(origin_ns),
             functions: Functions::default(),
+            symbolizer: Symbolizer::new(options.symbols.clone()),
+            callers: Vec::new(),
         }
     }
 
     /// Reads all events. `None` if there is no event with a time.
-    fn run(mut self, reader: &mut Reader, options: &ImportOptions) -> Option<Capture> {
+    fn run(mut self, reader: &mut Reader) -> Result<Option<Capture>, DiskError> {
         let vpids: Vec<Option<u32>> = reader.traces().iter().map(environment_pid).collect();
         while let Some(event) = reader.next_event() {
             self.events += 1;
@@ -104,62 +167,80 @@ impl Import {
                 Some(time_ns) => self.event(&event, time_ns, vpids[event.trace()]),
                 None => self.untimed += 1,
             }
+            if self.trace.wants_names() {
+                self.functions.rename(self.trace.nameless(), &mut self.symbolizer);
+                self.trace.named();
+            }
         }
-        self.finish(reader, options)
+        self.finish(reader)
     }
 
     fn event(&mut self, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) {
         self.trace.at(time_ns);
-        match self.kinds[event.trace()][event.class_index()] {
+        let class = self.classes[event.trace()][event.class_index()];
+        match class.kind {
             Kind::Kernel(kind) => kernel::take(kind, event, time_ns, &mut self.trace),
             Kind::Ros2(kind) => {
-                let Some(caller) = self.caller(event, time_ns, vpid) else { return };
-                ros2::take(kind, event, caller, time_ns, &mut self.messages, &mut self.trace);
+                let Some(caller) = self.caller(class, event, time_ns, vpid) else { return };
+                ros2::take((kind, class.callback), event, caller, time_ns, &mut self.messages, &mut self.trace);
             }
             Kind::Function(functions::Kind::Enter) => {
-                let Some(caller) = self.caller(event, time_ns, vpid) else { return };
-                let address = number(event, "addr").unwrap_or(0);
+                let Some(caller) = self.caller(class, event, time_ns, vpid) else { return };
+                let address = class.address(event).unwrap_or(0);
                 let name = self.functions.name(caller.pid, address);
                 self.trace.begin(caller, address, name, time_ns);
             }
             Kind::Function(functions::Kind::Exit) => {
-                let Some(caller) = self.caller(event, time_ns, vpid) else { return };
-                self.trace.end(caller, number(event, "addr"), time_ns);
+                let Some(caller) = self.caller(class, event, time_ns, vpid) else { return };
+                self.trace.end(caller, class.address(event), time_ns);
             }
             Kind::Function(functions::Kind::Mapped) => {
-                let Some(pid) = pid_of(event).or(vpid) else { return };
+                let Some(pid) = class.pid(event).or(vpid) else { return };
                 self.functions.map(pid, event);
             }
             Kind::Other => {
-                self.others[event.trace()][event.class_index()] += 1;
-                if !event.stream_context().is_empty() {
-                    self.caller_if_known(event, time_ns, vpid);
-                }
+                self.classes[event.trace()][event.class_index()].others += 1;
+                self.caller_if_known(class, event, time_ns, vpid);
             }
         }
     }
 
-    fn caller(&mut self, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) -> Option<Caller> {
-        let caller = self.caller_if_known(event, time_ns, vpid);
+    fn caller(&mut self, class: Class, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) -> Option<Caller> {
+        let caller = self.caller_if_known(class, event, time_ns, vpid);
         self.without_thread += u64::from(caller.is_none());
         caller
     }
 
     /// The thread that made an event, by the contexts `vtid` and `vpid`; it is added if it is new.
-    fn caller_if_known(&mut self, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) -> Option<Caller> {
-        let context = |name: &str| u32::try_from(event.context(name)?.as_u64()?).ok();
-        let tid = context("vtid").or_else(|| context("tid")).filter(|&tid| tid != 0)?;
-        let pid = pid_of(event).or(vpid);
-        let name = match event.context("procname") {
+    fn caller_if_known(&mut self, class: Class, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) -> Option<Caller> {
+        let bytes = event.stream_context_bytes().filter(|_| class.names_caller);
+        let last = self.callers.get(event.stream()).filter(|last| bytes == Some(&last.bytes));
+        if let Some(caller) = last.and_then(|last| last.caller)
+            && self.trace.saw_again(caller, time_ns)
+        {
+            return Some(caller);
+        }
+        let tid = u32::try_from(event.value(class.tid?)?.as_u64()?).ok().filter(|&tid| tid != 0)?;
+        let pid = class.pid(event).or(vpid);
+        let name = match class.name.and_then(|name| event.value(name)) {
             Some(Value::Text(name)) => Some(name),
             _ => None,
         };
         let caller = Caller { pid: pid.unwrap_or(0), tid };
         self.trace.saw(caller, name, time_ns);
+        if let Some(bytes) = bytes {
+            if self.callers.len() <= event.stream() {
+                self.callers.resize_with(event.stream() + 1, LastCaller::default);
+            }
+            let last = &mut self.callers[event.stream()];
+            last.bytes.clear();
+            last.bytes.extend_from_slice(bytes);
+            last.caller = Some(caller);
+        }
         Some(caller)
     }
 
-    fn finish(self, reader: &Reader, options: &ImportOptions) -> Option<Capture> {
+    fn finish(mut self, reader: &Reader) -> Result<Option<Capture>, DiskError> {
         let losses = reader.losses();
         let notes = self.notes(reader, losses);
         let lost = stepscope_model::Losses {
@@ -167,11 +248,13 @@ impl Import {
             malformed_records: losses.damaged,
             ..stepscope_model::Losses::default()
         };
-        let mut symbolizer = Symbolizer::new(options.symbols.clone());
-        let mut capture = self.trace.finish(lost, notes, REMEDIES, &mut symbolizer)?;
-        self.functions.rename(&mut capture, &mut symbolizer);
-        ros2::finish(self.messages, &mut capture);
-        Some(capture)
+        self.trace.end_scopes();
+        self.functions.rename(self.trace.nameless(), &mut self.symbolizer);
+        let mut capture = self.trace.finish(lost, notes, REMEDIES, &mut self.symbolizer)?;
+        if let Some(capture) = &mut capture {
+            ros2::note(&self.messages, capture);
+        }
+        Ok(capture)
     }
 
     fn notes(&self, reader: &Reader, losses: &Losses) -> Vec<String> {
@@ -206,7 +289,7 @@ impl Import {
     /// Which events fill no table.
     fn note_of_others(&self, reader: &Reader) -> Option<String> {
         let names = reader.traces().iter().flat_map(|trace| &trace.schema.events).map(|class| class.name.as_str());
-        others::note(names.zip(self.others.iter().flatten().copied()), self.events)
+        others::note(names.zip(self.classes.iter().flatten().map(|class| class.others)), self.events)
     }
 }
 
@@ -235,11 +318,6 @@ fn environment_pid(trace: &Trace) -> Option<u32> {
         EnvironmentValue::Number(pid) if name == "vpid" => u32::try_from(*pid).ok(),
         _ => None,
     })
-}
-
-fn pid_of(event: &Event<'_>) -> Option<u32> {
-    let pid = event.context("vpid").or_else(|| event.context("pid"))?;
-    u32::try_from(pid.as_u64()?).ok()
 }
 
 fn number(event: &Event<'_>, field: &str) -> Option<u64> {

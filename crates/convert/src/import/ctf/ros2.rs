@@ -1,33 +1,36 @@
 //! Events of ros2_tracing: callbacks are scopes, and messages flows.
 
-use rustc_hash::FxHashMap;
 use stepscope_assemble::ros2::{self, CallbackEvent, Fields, Kind, Messages, Stage};
-use stepscope_ctf::Event;
+use stepscope_ctf::{Event, FieldPlace};
 use stepscope_model::quantity::plural;
-use stepscope_model::{Capture, FlowEvent, ThreadId};
+use stepscope_model::{Capture, FlowEvent};
 
 use super::{number, text};
 use crate::import::trace::{Caller, Trace};
 
-/// A thread may seem to start this much after its first event: clocks of CPUs differ a little.
-const SLACK_NS: u64 = 1_000_000;
-
 /// An event as a call.
-struct Call<'a>(&'a Event<'a>);
+struct Call<'a> {
+    event: &'a Event<'a>,
+    /// The field that most events have alone.
+    callback: Option<FieldPlace>,
+}
 
 impl Fields for Call<'_> {
     fn number(&self, field: &str) -> Option<u64> {
-        number(self.0, field)
+        match (field, self.callback) {
+            ("callback", Some(callback)) => self.event.value(callback)?.as_u64(),
+            _ => number(self.event, field),
+        }
     }
 
     fn text(&self, field: &str) -> Option<&[u8]> {
-        text(self.0, field)
+        text(self.event, field)
     }
 }
 
 /// Takes an event.
 pub(super) fn take(
-    kind: Kind,
+    (kind, callback): (Kind, Option<FieldPlace>),
     event: &Event<'_>,
     caller: Caller,
     time_ns: u64,
@@ -35,29 +38,20 @@ pub(super) fn take(
     trace: &mut Trace,
 ) {
     let by = ros2::Caller { pid: caller.pid, tid: caller.tid };
-    match messages.take(kind, &Call(event), by, time_ns) {
+    match messages.take(kind, &Call { event, callback }, by, time_ns) {
         Some(CallbackEvent::Started { callback, name }) => trace.begin(caller, callback, name, time_ns),
         Some(CallbackEvent::Ended { callback, .. }) => trace.end(caller, callback, time_ns),
         None => {}
     }
+    let Some(thread) = trace.thread(caller) else { return };
+    // An event makes stages on its own thread alone.
+    for Stage { time_ns, topic, flow, stage, name, period_ns, .. } in messages.take_stages() {
+        trace.flow(FlowEvent { time_ns, thread, topic, flow, stage, name, period_ns });
+    }
 }
 
-/// Adds the stages of messages to a capture whose threads are complete, and what is missing to its notes.
-pub(super) fn finish(mut messages: Messages, capture: &mut Capture) {
-    let mut by_tid: FxHashMap<u32, Vec<ThreadId>> = FxHashMap::default();
-    for (index, thread) in capture.threads.iter().enumerate() {
-        by_tid.entry(thread.tid).or_default().push(ThreadId::from_index(index));
-    }
-    for Stage { caller, time_ns, topic, flow, stage, name, period_ns } in messages.take_stages() {
-        let began = |thread: &&ThreadId| {
-            let start_ns = capture.threads[thread.index()].start_ns;
-            start_ns.is_none_or(|start_ns| start_ns <= time_ns.saturating_add(SLACK_NS))
-        };
-        let Some(with_id) = by_tid.get(&caller.tid) else { continue };
-        let Some(&thread) = with_id.iter().rev().find(began).or(with_id.first()) else { continue };
-        capture.flows.push(FlowEvent { time_ns, thread, topic, flow, stage, name, period_ns });
-    }
-    capture.flows.sort_by_key(|event| event.time_ns);
+/// Adds what is missing of messages to the notes of a capture.
+pub(super) fn note(messages: &Messages, capture: &mut Capture) {
     let mut note = |count: u64, text: &str| {
         if count > 0 {
             capture.info.notes.push(format!("{} {text}", plural(count as usize, "message")));

@@ -332,3 +332,60 @@ fn the_metadata_file_stands_for_its_folder_and_a_stream_of_it_is_an_error() {
     let error = import(Source::open(empty.path()).unwrap(), &ImportOptions::default()).unwrap_err();
     assert!(error.to_string().contains("has no valid record of ctf"), "{error}");
 }
+
+/// The capture of a trace whose rows went to tables in a folder, and these tables.
+fn read_to_folder(trace: &tempfile::TempDir) -> (Capture, tempfile::TempDir) {
+    let tables = tempfile::tempdir().unwrap();
+    let options = ImportOptions { folder: Some(tables.path().to_owned()), ..ImportOptions::default() };
+    (import(Source::open(trace.path()).unwrap(), &options).unwrap(), tables)
+}
+
+#[test]
+fn tables_in_a_folder_have_the_rows_that_an_import_keeps_in_memory() {
+    let messages = TALKER_AND_LISTENER.replace("STAMP", "1000000000000000118");
+    let switches =
+        "300 0 0/0 sched_switch a 11 1 b 12\n310 0 0/0 sched_waking a 11\n330 0 0/0 sched_switch b 12 0 a 11";
+    let trace = trace(&format!("{messages}\n{switches}"));
+    let in_memory = import(Source::open(trace.path()).unwrap(), &ImportOptions::default()).unwrap();
+    let (capture, tables) = read_to_folder(&trace);
+    assert!(!in_memory.waits.is_empty() && !in_memory.scopes.is_empty() && !in_memory.flows.is_empty());
+    assert_eq!(capture, in_memory);
+    let written = tempfile::tempdir().unwrap();
+    stepscope_model::disk::write(&capture, written.path()).unwrap();
+    drop(tables);
+    assert_eq!(stepscope_model::disk::read(written.path()).unwrap(), in_memory);
+}
+
+#[test]
+fn scopes_of_several_groups_in_one_that_stays_open_are_read_in_order_with_names() {
+    const CALLS: u64 = 140_000;
+    let mut drawn = "10 0 5/5 lttng_ust_statedump:bin_info 4096 4096 /no/such/program\n\
+                     20 0 5/5 lttng_ust_cyg_profile:func_entry 4112\n"
+        .to_owned();
+    for call in 0..CALLS {
+        let time = 100 + call * 10;
+        drawn += &format!("{time} 0 5/5 lttng_ust_cyg_profile:func_entry 4128\n");
+        drawn += &format!("{} 0 5/5 lttng_ust_cyg_profile:func_exit 4128\n", time + 5);
+    }
+    drawn += "9000000 0 5/5 lttng_ust_cyg_profile:func_exit 4112";
+    let (capture, _tables) = read_to_folder(&trace(&drawn));
+    assert_eq!(capture.scopes.len() as u64, CALLS + 1);
+    let shown = |at: usize| {
+        let scope = &capture.scopes[at];
+        format!("{} {}-{} {}", scope.name, scope.start_ns, scope.end_ns, scope.depth)
+    };
+    assert_eq!(shown(0), "program+0x10 20-9000000 0");
+    assert_eq!(shown(1), "program+0x20 100-105 1");
+    assert_eq!(shown(CALLS as usize), "program+0x20 1400090-1400095 1");
+    assert!(capture.scopes.is_sorted_by_key(|scope| scope.start_ns));
+    assert_eq!(capture.scopes.iter().filter(|scope| scope.depth == 1).count() as u64, CALLS);
+}
+
+#[test]
+fn tables_that_cannot_be_written_are_an_error_with_a_remedy() {
+    let trace = trace("10 0 5/5 ros2:callback_start 1\n20 0 5/5 ros2:callback_end 1");
+    let options = ImportOptions { folder: Some(trace.path().join("missing")), ..ImportOptions::default() };
+    let error = import(Source::open(trace.path()).unwrap(), &options).unwrap_err();
+    assert!(matches!(error, ImportError::Write(_)), "{error}");
+    assert!(error.to_string().ends_with("free space there, or write the capture elsewhere"), "{error}");
+}

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use prost::Message as _;
 use rustc_hash::FxHashMap;
+use stepscope_model::disk::DiskError;
 use stepscope_model::quantity::{grouped, plural};
 use stepscope_model::{Capture, CaptureInfo, Losses, Machine, Origin};
 use stepscope_symbolize::Symbolizer;
@@ -84,7 +85,7 @@ impl InputFormat for Perfetto {
         }
         let first = reading.first_damage.clone();
         let mut symbolizer = Symbolizer::new(options.symbols.clone());
-        let capture = reading.finish(&mut symbolizer);
+        let capture = reading.finish(&mut symbolizer, options)?;
         capture.ok_or_else(|| ImportError::Nothing { file: name, format: self.name(), first })
     }
 }
@@ -295,14 +296,15 @@ impl Reading {
         self.ordered.add(time_ns, what);
     }
 
-    fn finish(mut self, symbolizer: &mut Symbolizer) -> Option<Capture> {
-        let mut trace = Trace::new(CaptureInfo {
+    fn finish(mut self, symbolizer: &mut Symbolizer, options: &ImportOptions) -> Result<Option<Capture>, DiskError> {
+        let info = CaptureInfo {
             // The caller sets the file.
             origin: Origin::Imported { format: Perfetto.name().to_owned(), file: String::new() },
             clock: Some("CLOCK_BOOTTIME".to_owned()),
             machine: self.machine.take(),
             ..CaptureInfo::default()
-        });
+        };
+        let mut trace = Trace::new(info, options.folder.clone());
         for (caller, name) in &self.threads {
             trace.describe(caller.tid, Some(caller.pid).filter(|&pid| pid != 0), name);
         }

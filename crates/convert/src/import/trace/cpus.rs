@@ -1,7 +1,8 @@
 //! What runs on each CPU, by the scheduler's events.
 
-use stepscope_assemble::{Builder, WakeUp};
+use stepscope_assemble::WakeUp;
 
+use super::output::Output;
 use super::tasks::{Named, Tasks};
 
 /// Most CPUs. Higher numbers are damage.
@@ -67,7 +68,7 @@ impl Cpus {
         self.cpus.get_mut(cpu)
     }
 
-    pub fn switch(&mut self, switch: Switch<'_>, tasks: &mut Tasks, sink: &mut Builder) {
+    pub fn switch(&mut self, switch: Switch<'_>, tasks: &mut Tasks, sink: &mut Output) {
         let Switch { time_ns, cpu, before, preempted, next } = switch;
         let cpu = cpu.filter(|&cpu| cpu < MOST_CPUS);
         self.has_switches = true;
@@ -82,7 +83,7 @@ impl Cpus {
         }
     }
 
-    pub fn wake_up(&mut self, waking: Waking<'_>, tasks: &mut Tasks, sink: &mut Builder) {
+    pub fn wake_up(&mut self, waking: Waking<'_>, tasks: &mut Tasks, sink: &mut Output) {
         if waking.woken.tid == 0 {
             return;
         }

@@ -2,18 +2,23 @@
 //! and give it here by its meaning.
 
 mod cpus;
+mod nest;
 pub mod others;
+mod output;
 mod scopes;
 mod tasks;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use stepscope_assemble::{Builder, Entry, RecordingEnd, Sink, Symbols};
+use stepscope_assemble::{Entry, RecordingEnd, Sink, Symbols};
+use stepscope_model::disk::DiskError;
 use stepscope_model::quantity::{grouped, plural};
-use stepscope_model::{Capture, CaptureInfo, Dimension, DimensionStatus, Losses};
+use stepscope_model::{Capture, CaptureInfo, Dimension, DimensionStatus, FlowEvent, Losses, Scope, ThreadId};
 
 use cpus::Cpus;
 pub use cpus::{Switch, Waking, can_run};
+use output::Output;
 use scopes::Scopes;
 pub use tasks::Forked;
 pub use tasks::Named;
@@ -40,7 +45,7 @@ pub struct Remedies {
 
 /// The capture of a trace, in progress.
 pub struct Trace {
-    sink: Builder,
+    sink: Output,
     tasks: Tasks,
     cpus: Cpus,
     scopes: Scopes,
@@ -50,8 +55,9 @@ pub struct Trace {
 }
 
 impl Trace {
-    pub fn new(info: CaptureInfo) -> Self {
-        let mut sink = Builder::default();
+    /// Rows go to tables in `folder`; without one, they stay in memory.
+    pub fn new(info: CaptureInfo, folder: Option<PathBuf>) -> Self {
+        let mut sink = Output::new(folder);
         sink.take(Entry::Start(Box::new(info)));
         Self {
             sink,
@@ -70,6 +76,7 @@ impl Trace {
         if self.start_ns.is_none() {
             self.start_ns = Some(time_ns);
             self.tasks.start_ns = time_ns;
+            self.sink.start_ns = time_ns;
             self.sink.take(Entry::WindowStart { time_ns });
         }
         self.end_ns = self.end_ns.max(time_ns);
@@ -131,15 +138,22 @@ impl Trace {
         self.tasks.rename(named, time_ns, &mut self.sink);
     }
 
-    /// A thread of a program made an event.
+    /// A thread of a program made an event. Its scopes and readings need this, before all else.
     pub fn saw(&mut self, caller: Caller, name: Option<&[u8]>, time_ns: u64) {
         let pid = Some(caller.pid).filter(|&pid| pid != 0);
         self.tasks.saw(caller.tid, pid, name, time_ns, &mut self.sink);
     }
 
+    /// A thread made another event, with the same name and process. False if it ended since.
+    #[inline]
+    pub fn saw_again(&mut self, caller: Caller, time_ns: u64) -> bool {
+        self.tasks.saw_again(caller.tid, time_ns)
+    }
+
     /// A scope starts. Its end has the same key.
     pub fn begin(&mut self, caller: Caller, key: u64, name: Arc<str>, time_ns: u64) {
-        self.scopes.begin(caller, key, name, time_ns, &mut self.sink);
+        let Some(thread) = self.thread(caller) else { return };
+        self.scopes.begin(caller, thread, key, name, time_ns, &mut self.sink);
     }
 
     /// Ends the innermost scope with this key; without one, the innermost scope.
@@ -149,12 +163,51 @@ impl Trace {
 
     /// A scope of which both times are known.
     pub fn scope(&mut self, caller: Caller, name: Arc<str>, start_ns: u64, end_ns: u64) {
-        self.scopes.whole(caller, name, start_ns, end_ns, &mut self.sink);
+        let Some(thread) = self.thread(caller) else { return };
+        self.scopes.whole(thread, name, start_ns, end_ns, &mut self.sink);
     }
 
     /// A thread read a quantity.
     pub fn count(&mut self, caller: Caller, name: Arc<str>, time_ns: u64, value: i64) {
-        self.scopes.count(caller, name, time_ns, value, &mut self.sink);
+        let Some(thread) = self.thread(caller) else { return };
+        let process = self.sink.capture().threads[thread.index()].process;
+        self.sink.counter(process, Some(thread), name, time_ns, value);
+    }
+
+    /// The thread of a caller that was seen.
+    #[inline]
+    pub fn thread(&self, caller: Caller) -> Option<ThreadId> {
+        self.tasks.id(caller.tid).map(|thread| ThreadId(thread.0))
+    }
+
+    /// A stage of a message, on a thread of this trace.
+    pub fn flow(&mut self, event: FlowEvent) {
+        self.sink.flow(event);
+    }
+
+    /// Scopes will get other names: they wait until [`Self::named`].
+    pub fn name_later(&mut self) {
+        self.sink.names_come_later = true;
+    }
+
+    /// Whether many scopes wait for their names.
+    pub fn wants_names(&self) -> bool {
+        self.sink.wants_names()
+    }
+
+    /// The scopes in memory, for their names.
+    pub fn nameless(&mut self) -> &mut [Scope] {
+        self.sink.nameless()
+    }
+
+    /// The scopes in memory have their names.
+    pub fn named(&mut self) {
+        self.sink.named();
+    }
+
+    /// All scopes are complete. Only [`Self::finish`] may follow, or the names of scopes.
+    pub fn end_scopes(&mut self) {
+        self.scopes.finish(&mut self.sink);
     }
 
     /// A reading of a process, or of the machine.
@@ -163,20 +216,26 @@ impl Trace {
     }
 
     /// Makes the capture. `None` if there is no event with a time.
+    ///
+    /// # Errors
+    /// If a table in the folder could not be written.
     pub fn finish(
         mut self,
         losses: Losses,
         mut notes: Vec<String>,
         remedies: Remedies,
         symbols: &mut impl Symbols,
-    ) -> Option<Capture> {
-        self.start_ns?;
+    ) -> Result<Option<Capture>, DiskError> {
+        if self.start_ns.is_none() {
+            return Ok(None);
+        }
+        self.end_scopes();
         self.tasks.finish(self.end_ns, &mut self.sink);
         self.sink.take(Entry::Losses(Box::new(losses)));
         notes.extend(self.scopes.note());
         let end = RecordingEnd { end_ns: Some(self.end_ns), notes, ..RecordingEnd::default() };
         self.sink.take(Entry::RecordingEnd(Box::new(end)));
-        let mut capture = self.sink.build(symbols);
+        let mut capture = self.sink.finish(symbols)?;
         self.tasks.complete(&mut capture, remedies.processes);
         if self.cpus.has_switches {
             add_dimensions(&mut capture, self.cpus.has_wake_ups, remedies);
@@ -184,7 +243,7 @@ impl Trace {
         if let Some(machine) = &mut capture.info.machine {
             machine.cores = machine.cores.max(self.cpus.count());
         }
-        Some(capture)
+        Ok(Some(capture))
     }
 }
 

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use rustc_hash::FxHashMap;
-use stepscope_assemble::{Builder, Entry, InitialState, OffCpu, ProcessRef, Sink, ThreadRef, ThreadTimeline};
+use stepscope_assemble::{Entry, InitialState, OffCpu, ProcessRef, Sink, ThreadRef, ThreadTimeline};
 use stepscope_model::{Capture, Process, ProcessId};
+
+use super::output::Output;
 
 /// A thread in an event of the scheduler.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +31,8 @@ pub struct Tasks {
     stated: HashMap<u32, Stated>,
     /// Threads whose process became known after them.
     late: Vec<(ThreadRef, u32)>,
+    /// The thread that made the last event, if it lives.
+    last: Option<(u32, ThreadRef)>,
 }
 
 /// What the trace says of a thread.
@@ -61,7 +65,7 @@ pub struct Task {
 }
 
 impl Tasks {
-    fn process(&mut self, pid: u32, parent: Option<u32>, start_ns: Option<u64>, sink: &mut Builder) -> ProcessRef {
+    fn process(&mut self, pid: u32, parent: Option<u32>, start_ns: Option<u64>, sink: &mut Output) -> ProcessRef {
         if let Some(process) = self.processes.get(&pid) {
             return *process;
         }
@@ -72,7 +76,7 @@ impl Tasks {
         process
     }
 
-    fn add(&mut self, tid: u32, pid: Option<u32>, name: &str, start_ns: u64, sink: &mut Builder) -> &mut Task {
+    fn add(&mut self, tid: u32, pid: Option<u32>, name: &str, start_ns: u64, sink: &mut Output) -> &mut Task {
         let process = self.process(pid.unwrap_or(UNKNOWN), None, None, sink);
         let id = ThreadRef(self.thread_count);
         self.thread_count += 1;
@@ -90,14 +94,7 @@ impl Tasks {
         self.threads.get_mut(&tid).expect("it was added")
     }
 
-    fn task(
-        &mut self,
-        tid: u32,
-        pid: Option<u32>,
-        name: Option<&[u8]>,
-        start_ns: u64,
-        sink: &mut Builder,
-    ) -> &mut Task {
+    fn task(&mut self, tid: u32, pid: Option<u32>, name: Option<&[u8]>, start_ns: u64, sink: &mut Output) -> &mut Task {
         if !self.threads.contains_key(&tid) {
             let stated = self.stated.remove(&tid).unwrap_or_default();
             let name = name.map(|name| String::from_utf8_lossy(name).into_owned());
@@ -108,7 +105,7 @@ impl Tasks {
     }
 
     /// A thread of a program made an event.
-    pub fn saw(&mut self, tid: u32, pid: Option<u32>, name: Option<&[u8]>, time_ns: u64, sink: &mut Builder) {
+    pub fn saw(&mut self, tid: u32, pid: Option<u32>, name: Option<&[u8]>, time_ns: u64, sink: &mut Output) {
         let task = self.task(tid, pid, name, time_ns, sink);
         task.last_ns = task.last_ns.max(time_ns);
         rename(task, name, time_ns, sink);
@@ -119,12 +116,20 @@ impl Tasks {
         }
     }
 
+    /// A thread made another event, with the same name and process. False if it is not known any more.
+    pub fn saw_again(&mut self, tid: u32, time_ns: u64) -> bool {
+        let Some(task) = self.threads.get_mut(&tid) else { return false };
+        task.last_ns = task.last_ns.max(time_ns);
+        self.last = Some((tid, task.id));
+        true
+    }
+
     /// The scheduler named a thread: changes its timeline, and writes the wait that ends with the change.
     pub fn switch(
         &mut self,
         named: Named<'_>,
         time_ns: u64,
-        sink: &mut Builder,
+        sink: &mut Output,
         change: impl FnOnce(&mut ThreadTimeline) -> Option<OffCpu>,
     ) -> &mut Task {
         let start_ns = self.start_ns;
@@ -134,14 +139,13 @@ impl Tasks {
         let first_ns = task.first_ns;
         let timeline = task.timeline.get_or_insert_with(|| ThreadTimeline::initial(first_ns, InitialState::Blocked));
         if let Some(interval) = change(timeline) {
-            let wait = interval.of(task.id);
-            sink.take(Entry::Wait(wait));
+            sink.wait(&interval.of(task.id));
         }
         task
     }
 
     /// A thread leaves its CPU. It ends if it is exiting.
-    pub fn switch_out(&mut self, named: Named<'_>, time_ns: u64, preempted: bool, sink: &mut Builder) {
+    pub fn switch_out(&mut self, named: Named<'_>, time_ns: u64, preempted: bool, sink: &mut Output) {
         let task = self.switch(named, time_ns, sink, |timeline| timeline.switch_out(time_ns, preempted));
         if task.is_exiting {
             self.end(named.tid, time_ns, sink);
@@ -155,24 +159,27 @@ impl Tasks {
     }
 
     /// A thread took another name.
-    pub fn rename(&mut self, named: Named<'_>, time_ns: u64, sink: &mut Builder) {
+    pub fn rename(&mut self, named: Named<'_>, time_ns: u64, sink: &mut Output) {
         if let Some(task) = self.threads.get_mut(&named.tid) {
             rename(task, named.name, time_ns, sink);
         }
     }
 
     /// A reading of a process, or of the machine.
-    pub fn measure(&mut self, pid: Option<u32>, name: &str, time_ns: u64, value: i64, sink: &mut Builder) {
+    pub fn measure(&mut self, pid: Option<u32>, name: &str, time_ns: u64, value: i64, sink: &mut Output) {
         let process = self.process(pid.unwrap_or(UNKNOWN), None, None, sink);
-        sink.take(Entry::Counter { time_ns, process, thread: None, name: name.to_owned(), value });
+        sink.counter(Some(ProcessId(process.0)), None, name.into(), time_ns, value);
     }
 
     /// The number of a thread that is known.
     pub fn id(&self, tid: u32) -> Option<ThreadRef> {
-        self.threads.get(&tid).map(|task| task.id)
+        match self.last {
+            Some((last, id)) if last == tid => Some(id),
+            _ => self.threads.get(&tid).map(|task| task.id),
+        }
     }
 
-    pub fn fork(&mut self, forked: Forked<'_>, time_ns: u64, sink: &mut Builder) {
+    pub fn fork(&mut self, forked: Forked<'_>, time_ns: u64, sink: &mut Output) {
         let Forked { parent_pid, pid, tid, name } = forked;
         // Its id may have been that of a thread before.
         self.end(tid, time_ns, sink);
@@ -184,14 +191,14 @@ impl Tasks {
         self.add(tid, pid, &name, time_ns, sink).timeline = Some(ThreadTimeline::created(time_ns));
     }
 
-    pub fn exec(&mut self, tid: u32, executable: &[u8], sink: &mut Builder) {
+    pub fn exec(&mut self, tid: u32, executable: &[u8], sink: &mut Output) {
         let process = self.process(tid, None, None, sink);
         let executable = String::from_utf8_lossy(executable).into_owned();
         sink.take(Entry::Image { process, executable: executable.clone(), command_line: vec![executable] });
     }
 
     /// The thread leaves the CPU for the last time with its next switch.
-    pub fn exits(&mut self, tid: u32, time_ns: u64, sink: &mut Builder) {
+    pub fn exits(&mut self, tid: u32, time_ns: u64, sink: &mut Output) {
         if let Some(task) = self.threads.get_mut(&tid) {
             task.is_exiting = true;
         }
@@ -223,14 +230,15 @@ impl Tasks {
         of_thread.or_else(|| self.stated.get(&tid)?.pid)
     }
 
-    fn end(&mut self, tid: u32, time_ns: u64, sink: &mut Builder) {
+    fn end(&mut self, tid: u32, time_ns: u64, sink: &mut Output) {
+        self.last = None;
         if let Some(task) = self.threads.remove(&tid) {
             end(task, time_ns, sink);
         }
     }
 
     /// Ends all threads that live on.
-    pub fn finish(&mut self, end_ns: u64, sink: &mut Builder) {
+    pub fn finish(&mut self, end_ns: u64, sink: &mut Output) {
         let mut tasks: Vec<Task> = self.threads.drain().map(|(_, task)| task).collect();
         tasks.sort_by_key(|task| task.id);
         for task in tasks {
@@ -265,7 +273,7 @@ impl Tasks {
     }
 }
 
-fn rename(task: &mut Task, name: Option<&[u8]>, time_ns: u64, sink: &mut Builder) {
+fn rename(task: &mut Task, name: Option<&[u8]>, time_ns: u64, sink: &mut Output) {
     let Some(name) = name.filter(|name| *name != task.name.as_bytes()) else { return };
     let name = String::from_utf8_lossy(name).into_owned();
     if name == task.name {
@@ -275,9 +283,9 @@ fn rename(task: &mut Task, name: Option<&[u8]>, time_ns: u64, sink: &mut Builder
     sink.take(Entry::ThreadName { thread: task.id, time_ns, name });
 }
 
-fn end(mut task: Task, time_ns: u64, sink: &mut Builder) {
+fn end(mut task: Task, time_ns: u64, sink: &mut Output) {
     if let Some(interval) = task.timeline.as_mut().and_then(|timeline| timeline.end(time_ns)) {
-        sink.take(Entry::Wait(interval.of(task.id)));
+        sink.wait(&interval.of(task.id));
     }
     let cpu_ns = task.timeline.as_ref().map(|timeline| timeline.running_ns);
     let runnable_ns = task.timeline.as_ref().map(|timeline| timeline.runnable_ns);

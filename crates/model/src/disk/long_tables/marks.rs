@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{LongRow, TableOnDisk, read_by_thread, read_file};
-use crate::capture::{Capture, Counter, Scope};
-use crate::disk::columns::Column;
-use crate::disk::tables::thread_columns;
+use super::{Keys, LongRow, TableOnDisk, read_by_thread, read_file};
+use crate::capture::{Counter, Scope};
+use crate::disk::table_writer::Column;
 use crate::ids::{ProcessId, ThreadId};
 
 /// One copy of each name.
@@ -27,20 +26,20 @@ impl Names {
 impl LongRow for Scope {
     const TABLE: &'static str = "scopes";
 
-    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column> {
+    fn columns(keys: &Keys, rows: &[Self]) -> Vec<Column> {
         let rows = rows.iter();
-        let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
+        let [tid, thread] = keys.thread_columns(rows.clone().map(|row| row.thread));
         vec![
             tid,
             thread,
-            Column::texts("name", rows.clone().map(|row| row.name.clone())),
+            Column::shared_texts("name", rows.clone().map(|row| &row.name)),
             Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
             Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
             Column::u32s("depth", rows.map(|row| row.depth)),
         ]
     }
 
-    /// The scopes of each thread are in order already.
+    /// The scopes of each thread are in order already, but for those that last very long.
     fn sort(rows: &mut [Self]) -> usize {
         rows.sort_by_key(|scope| scope.thread);
         rows.len()
@@ -71,24 +70,34 @@ impl LongRow for Scope {
 
     fn read(table: &TableOnDisk<Self>) -> Result<Vec<Self>, String> {
         let empty = Self { thread: ThreadId(0), name: "".into(), start_ns: 0, end_ns: 0, depth: 0 };
-        read_by_thread(table, empty, |scope| scope.thread)
+        let mut scopes = read_by_thread(table, empty, |scope| scope.thread)?;
+        Self::settle(&mut scopes);
+        Ok(scopes)
+    }
+
+    /// A scope that enclosed very many others is behind them in the file of an import.
+    fn settle(rows: &mut [Self]) {
+        let order = |scope: &Self| (scope.thread, scope.start_ns);
+        if !rows.is_sorted_by_key(order) {
+            rows.sort_by_key(|scope| (order(scope), std::cmp::Reverse(scope.end_ns), scope.depth));
+        }
     }
 }
 
 impl LongRow for Counter {
     const TABLE: &'static str = "counters";
 
-    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column> {
+    fn columns(keys: &Keys, rows: &[Self]) -> Vec<Column> {
         let rows = rows.iter();
-        let pid = |row: &Self| row.process.map(|process| capture.processes[process.index()].pid);
-        let tid = |row: &Self| row.thread.map(|thread| capture.threads[thread.index()].tid);
+        let pid = |row: &Self| row.process.map(|process| keys.pids[process.index()]);
+        let tid = |row: &Self| row.thread.map(|thread| keys.tids[thread.index()]);
         vec![
             Column::u64s("time_ns", rows.clone().map(|row| row.time_ns)),
             Column::maybe_u32s("pid", rows.clone().map(pid)),
             Column::maybe_u32s("process", rows.clone().map(|row| row.process.map(|process| process.0))),
             Column::maybe_u32s("tid", rows.clone().map(tid)),
             Column::maybe_u32s("thread", rows.clone().map(|row| row.thread.map(|thread| thread.0))),
-            Column::texts("name", rows.clone().map(|row| row.name.clone())),
+            Column::shared_texts("name", rows.clone().map(|row| &row.name)),
             Column::i64s("value", rows.map(|row| row.value)),
         ]
     }

@@ -1,25 +1,25 @@
 //! The form on disk of system calls.
 
 use super::marks::Names;
-use super::{LongRow, TableOnDisk, read_file};
-use crate::capture::{Capture, SystemCalls};
-use crate::disk::columns::Column;
-use crate::disk::tables::{text, thread_columns};
+use super::{Keys, LongRow, TableOnDisk, read_file};
+use crate::capture::SystemCalls;
+use crate::disk::table_writer::Column;
+use crate::disk::tables::text;
 use crate::ids::{StackId, ThreadId};
 
 impl LongRow for SystemCalls {
     const TABLE: &'static str = "syscalls";
 
-    fn columns(capture: &Capture, rows: &[Self]) -> Vec<Column> {
+    fn columns(keys: &Keys, rows: &[Self]) -> Vec<Column> {
         let rows = rows.iter();
-        let [tid, thread] = thread_columns(capture, rows.clone().map(|row| row.thread));
+        let [tid, thread] = keys.thread_columns(rows.clone().map(|row| row.thread));
         let file = |row: &Self| row.file.clone().unwrap_or_else(|| text(""));
         vec![
             Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
             Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
             tid,
             thread,
-            Column::texts("name", rows.clone().map(|row| row.call.clone())),
+            Column::shared_texts("name", rows.clone().map(|row| &row.call)),
             Column::maybe_u32s("stack", rows.clone().map(|row| row.stack.map(|stack| stack.0))),
             Column::texts("path", rows.clone().map(file)),
             Column::u64s("count", rows.clone().map(|row| row.count)),

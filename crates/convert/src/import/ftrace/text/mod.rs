@@ -5,6 +5,7 @@ mod line;
 
 use std::collections::BTreeMap;
 
+use stepscope_model::disk::DiskError;
 use stepscope_model::quantity::grouped;
 use stepscope_model::{Capture, CaptureInfo, Losses, Origin};
 use stepscope_symbolize::Symbolizer;
@@ -47,7 +48,7 @@ impl InputFormat for FtraceText {
 
     fn read(&self, input: Input<'_>, options: &ImportOptions) -> Result<Capture, ImportError> {
         let file = input.name().to_owned();
-        let mut reading = Reading::new();
+        let mut reading = Reading::new(options);
         let malformed = each_line(input, |line, malformed| {
             let parsed = if line.ended { line::parse(line.bytes).ok_or("it is no event") } else { cut(line.bytes) };
             match parsed {
@@ -57,7 +58,7 @@ impl InputFormat for FtraceText {
         })?;
         let first = malformed.first();
         let mut symbolizer = Symbolizer::new(options.symbols.clone());
-        let capture = reading.finish(&mut symbolizer);
+        let capture = reading.finish(&mut symbolizer)?;
         let mut capture =
             capture.ok_or_else(|| ImportError::Nothing { file: file.clone(), format: self.name(), first })?;
         Malformed::settle(malformed, &mut capture, &file, self.name(), true)?;
@@ -85,7 +86,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn new() -> Self {
+    fn new(options: &ImportOptions) -> Self {
         let info = CaptureInfo {
             // The caller sets the file.
             origin: Origin::Imported { format: FtraceText.name().to_owned(), file: String::new() },
@@ -93,7 +94,7 @@ impl Reading {
             ..CaptureInfo::default()
         };
         Self {
-            ftrace: Ftrace::new(Trace::new(info), b""),
+            ftrace: Ftrace::new(Trace::new(info, options.folder.clone()), b""),
             others: BTreeMap::new(),
             lost: 0,
             uncounted: 0,
@@ -166,7 +167,7 @@ impl Reading {
         *self.others.entry(name.to_vec()).or_default() += 1;
     }
 
-    fn finish(self, symbolizer: &mut Symbolizer) -> Option<Capture> {
+    fn finish(self, symbolizer: &mut Symbolizer) -> Result<Option<Capture>, DiskError> {
         let mut notes = Vec::new();
         if self.lost > 0 || self.uncounted > 0 {
             let lost = if self.lost > 0 { grouped(self.lost.into()) } else { "an unknown number of".to_owned() };

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
+use stepscope_model::disk::DiskError;
 use stepscope_model::quantity::{grouped, plural};
 use stepscope_model::{Capture, CaptureInfo, Losses, Machine, Origin};
 use stepscope_symbolize::Symbolizer;
@@ -49,7 +50,7 @@ impl InputFormat for TraceDat {
             return super::FtraceText.read(text, options);
         }
         let mut symbolizer = Symbolizer::new(options.symbols.clone());
-        let capture = Reading::new(&file, &content).run(&mut symbolizer);
+        let capture = Reading::new(&file, &content, options).run(&mut symbolizer)?;
         capture.ok_or_else(|| nothing(file.damage.first().cloned()))
     }
 }
@@ -80,7 +81,7 @@ struct Cpu<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn new(file: &'a File<'a>, content: &'a Content<'a>) -> Self {
+    fn new(file: &'a File<'a>, content: &'a Content<'a>, options: &ImportOptions) -> Self {
         let mut classes = Vec::new();
         for (index, class) in file.classes.iter().enumerate() {
             let id = class.id as usize;
@@ -92,7 +93,7 @@ impl<'a> Reading<'a> {
             }
             classes[id] = Some(index as u32);
         }
-        let mut trace = Trace::new(described(file));
+        let mut trace = Trace::new(described(file), options.folder.clone());
         for line in file.command_names.split(|&byte| byte == b'\n') {
             let mut words = line.splitn(2, |&byte| byte == b' ');
             let tid = words.next().and_then(crate::import::text::number).and_then(|tid| u32::try_from(tid).ok());
@@ -115,7 +116,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads all events by time. `None` if there is none.
-    fn run(mut self, symbolizer: &mut Symbolizer) -> Option<Capture> {
+    fn run(mut self, symbolizer: &mut Symbolizer) -> Result<Option<Capture>, DiskError> {
         self.open();
         let mut next = BinaryHeap::new();
         for index in 0..self.cpus.len() {
@@ -222,7 +223,7 @@ impl<'a> Reading<'a> {
         self.ftrace.event(kind, head, &class.fields(event, endian));
     }
 
-    fn finish(mut self, symbolizer: &mut Symbolizer) -> Option<Capture> {
+    fn finish(mut self, symbolizer: &mut Symbolizer) -> Result<Option<Capture>, DiskError> {
         let mut all = std::mem::take(&mut self.losses);
         for cpu in &self.cpus {
             let losses = cpu.pages.losses();

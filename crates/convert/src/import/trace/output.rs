@@ -1,0 +1,178 @@
+//! Where the rows of a trace go as soon as they are complete: into memory, or into the tables of a folder.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+use stepscope_assemble::{Builder, Entry, Sink, Symbols};
+use stepscope_model::disk::{DiskError, LongTables};
+use stepscope_model::{Capture, Counter, FlowEvent, ProcessId, Scope, ThreadId, Wait};
+
+/// Scopes that wait for their names before they are written.
+const MOST_NAMELESS: usize = 1 << 17;
+/// Texts that are shared.
+const MOST_TEXTS: usize = 1 << 16;
+
+/// The capture of a trace while it grows.
+#[derive(Default)]
+pub struct Output {
+    builder: Builder,
+    folder: Option<PathBuf>,
+    tables: Option<LongTables>,
+    error: Option<DiskError>,
+    /// Scopes before this time are left out.
+    pub start_ns: u64,
+    /// Whether scopes get other names later, and wait for that.
+    pub names_come_later: bool,
+    texts: FxHashSet<Arc<str>>,
+    /// Texts that are known to be the first of those that are equal, by some bits of their places.
+    recent: [Option<Arc<str>>; 16],
+    waits: Vec<Wait>,
+    scopes: Vec<Scope>,
+    counters: Vec<Counter>,
+    flows: Vec<FlowEvent>,
+}
+
+impl Sink for Output {
+    fn take(&mut self, entry: Entry) {
+        self.builder.take(entry);
+    }
+}
+
+impl Output {
+    /// Rows go to tables in this folder; without one, they stay in memory.
+    pub fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder, ..Self::default() }
+    }
+
+    /// Processes and threads so far.
+    pub fn capture(&self) -> &Capture {
+        self.builder.capture()
+    }
+
+    /// Of texts that are equal, the first.
+    pub fn shared(&mut self, text: Arc<str>) -> Arc<str> {
+        let place = text.as_ptr() as usize / 32 % self.recent.len();
+        if self.recent[place].as_ref().is_some_and(|known| Arc::ptr_eq(known, &text)) {
+            return text;
+        }
+        let text = match self.texts.get(&text) {
+            Some(known) => known.clone(),
+            None => {
+                // Names that are all different need not be shared.
+                if self.texts.len() >= MOST_TEXTS {
+                    self.texts.clear();
+                }
+                self.texts.insert(text.clone());
+                text
+            }
+        };
+        self.recent[place] = Some(text.clone());
+        text
+    }
+
+    /// Gives a row to the tables. After an error, rows are dropped: the error is what the import gives.
+    fn write(&mut self, add: impl FnOnce(&mut LongTables, &Capture) -> Result<(), DiskError>) {
+        let capture = self.builder.capture();
+        if self.error.is_some() {
+            return;
+        }
+        let tables = match (&mut self.tables, &self.folder) {
+            (Some(tables), _) => tables,
+            (none, Some(folder)) => match LongTables::create(folder, capture) {
+                Ok(tables) => none.insert(tables),
+                Err(error) => return self.error = Some(error),
+            },
+            (None, None) => return,
+        };
+        self.error = add(tables, capture).err();
+    }
+
+    pub fn wait(&mut self, wait: &stepscope_assemble::Wait) {
+        let &stepscope_assemble::Wait { start_ns, end_ns, thread, state, runnable_ns, cpu, waker, count, .. } = wait;
+        let (thread, waker) = (ThreadId(thread.0), waker.map(|waker| ThreadId(waker.0)));
+        // Traces have no stacks.
+        let (stack, waker_stack) = (None, None);
+        let wait = Wait { start_ns, end_ns, thread, stack, state, runnable_ns, cpu, waker, waker_stack, count };
+        match self.folder {
+            Some(_) => self.write(|tables, capture| tables.add_wait(capture, wait)),
+            None => self.waits.push(wait),
+        }
+    }
+
+    pub fn scope(&mut self, scope: Scope) {
+        if scope.start_ns < self.start_ns {
+            return;
+        }
+        match self.folder {
+            Some(_) if !self.names_come_later => self.write(|tables, capture| tables.add_scope(capture, scope)),
+            _ => self.scopes.push(scope),
+        }
+    }
+
+    pub fn counter(
+        &mut self,
+        process: Option<ProcessId>,
+        thread: Option<ThreadId>,
+        name: Arc<str>,
+        time_ns: u64,
+        value: i64,
+    ) {
+        let counter = Counter { time_ns, process, thread, name: self.shared(name), value };
+        match self.folder {
+            Some(_) => self.write(|tables, capture| tables.add_counter(capture, counter)),
+            None => self.counters.push(counter),
+        }
+    }
+
+    pub fn flow(&mut self, event: FlowEvent) {
+        match self.folder {
+            Some(_) => self.write(|tables, capture| tables.add_flow(capture, event)),
+            None => self.flows.push(event),
+        }
+    }
+
+    /// Whether many scopes wait for their names.
+    pub fn wants_names(&self) -> bool {
+        self.scopes.len() >= MOST_NAMELESS && self.folder.is_some()
+    }
+
+    /// The scopes in memory, for their names.
+    pub fn nameless(&mut self) -> &mut [Scope] {
+        &mut self.scopes
+    }
+
+    /// The scopes in memory have their names.
+    pub fn named(&mut self) {
+        if self.folder.is_some() {
+            for scope in std::mem::take(&mut self.scopes) {
+                self.write(|tables, capture| tables.add_scope(capture, scope));
+            }
+        }
+    }
+
+    /// Makes the capture.
+    pub fn finish(mut self, symbols: &mut impl Symbols) -> Result<Capture, DiskError> {
+        self.named();
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let mut capture = self.builder.build(symbols);
+        if let Some(tables) = self.tables {
+            tables.finish(&mut capture)?;
+            return Ok(capture);
+        }
+        capture.waits = self.waits.into();
+        capture.waits.sort();
+        self.scopes.sort_by_key(|scope| scope.thread);
+        capture.scopes = self.scopes.into();
+        let order = |scope: &Scope| (scope.thread, scope.start_ns);
+        if !capture.scopes.is_sorted_by_key(order) {
+            capture.scopes.sort_by_key(|scope| (order(scope), std::cmp::Reverse(scope.end_ns), scope.depth));
+        }
+        capture.counters = self.counters.into();
+        self.flows.sort_by_key(|event| event.time_ns);
+        capture.flows = self.flows.into();
+        Ok(capture)
+    }
+}
