@@ -143,7 +143,7 @@ pub(crate) struct Layouts {
     pub nodes: Vec<Node>,
     pub registers: Register,
     clocks: Vec<String>,
-    /// Of each node, what is known of its places; see [`Self::fix`].
+    /// The places of each node, if they are fixed; see [`Self::fix`].
     fixed: Vec<Option<Fixed>>,
 }
 
@@ -190,7 +190,7 @@ impl Layouts {
         }
     }
 
-    /// What is known of the places of a type, by those of its parts, which come before it.
+    /// The places of a type, by those of its parts, which come before it; `None` if they are not fixed.
     fn fixed_of(&self, node: &Node) -> Option<Fixed> {
         if node.uses.is_some() {
             return None;

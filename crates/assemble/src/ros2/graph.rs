@@ -45,11 +45,11 @@ pub(super) struct Graph {
     /// Handles of owners, or objects of subscriptions, by callbacks.
     callbacks: FxHashMap<Handle, u64>,
     symbols: FxHashMap<Handle, String>,
-    /// What is known of callbacks that were asked for.
+    /// Names and owners of callbacks that were asked for.
     known: FxHashMap<Handle, Callback>,
 }
 
-/// What is known of a callback.
+/// The name and the owner of a callback.
 #[derive(Debug, Clone)]
 pub(super) struct Callback {
     /// Its node and its topic, service or timer; else its function; else its address.
@@ -127,7 +127,7 @@ impl Graph {
         Some(())
     }
 
-    /// What is known of a callback.
+    /// The name and the owner of a callback.
     pub fn known(&mut self, pid: u32, callback: u64) -> &Callback {
         if !self.known.contains_key(&(pid, callback)) {
             let owner = self.owner(pid, callback);

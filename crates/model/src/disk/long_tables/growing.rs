@@ -54,16 +54,17 @@ impl<R: LongRow> LongTable<R> {
         if self.group.len() < GROUP_ROWS {
             return Ok(());
         }
+        let rows = mem::take(&mut self.group);
+        self.give(capture, rows)?;
         let free = match &self.work {
             Work::Running(running) => running.free.try_recv().ok(),
             Work::Waiting(_) | Work::Failed => None,
         };
-        let next = free.unwrap_or_else(|| Vec::with_capacity(GROUP_ROWS));
-        let rows = mem::replace(&mut self.group, next);
-        self.give(capture, rows)
+        self.group = free.unwrap_or_else(|| Vec::with_capacity(GROUP_ROWS));
+        Ok(())
     }
 
-    /// Gives a group to the thread. Waits until it has taken the group before, so that no more than three are in memory.
+    /// Gives a group to the thread. Waits until it has written the group before, so that two are in memory.
     fn give(&mut self, capture: &Capture, rows: Vec<R>) -> Result<(), DiskError> {
         if !self.keys.are_of(capture) {
             self.keys = Arc::new(Keys::of(capture));
