@@ -128,7 +128,7 @@ mod tests {
             "executor callback_start 0 at 1000, executor callback_start at 2010, executor callback_start at 3000
              executor callback_start at 5010, executor callback_start at 6000",
         );
-        for event in &mut drawing.capture.flows {
+        for event in drawing.capture.flows.iter_mut() {
             (event.flow, event.period_ns) = (None, Some(1_000));
         }
         let table = drawn::selected(&drawing.capture, &[], table);
