@@ -45,7 +45,7 @@ use self::per_step::PerStep;
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::columns;
 use crate::notes::ownership_note;
-use crate::query::events::{self, Role};
+use crate::query::events;
 use crate::query::functions::{Function, FunctionId, Functions, NO_STACK, source_of};
 use crate::query::select::Selection;
 use crate::query::weights::{Amount, StackWeights};
@@ -117,7 +117,7 @@ impl Hotspots {
 
     /// Says how uncertain shares of a recording are that has only a few samples of CPU time.
     pub fn few_samples_note(&self, selection: &Selection<'_>) -> Option<Note> {
-        selection.event().filter(|event| event.unit == "ns" && events::role(event) == Role::Cpu)?;
+        selection.event().filter(|event| events::is_cpu_time(event))?;
         let samples = self.total.count;
         // Half the width of the 95 % interval of a share of 50 %, as of a normal distribution.
         let error = 1.96 * 50.0 / (samples as f64).sqrt();

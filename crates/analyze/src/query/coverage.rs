@@ -2,7 +2,7 @@
 
 use stepscope_model::{Capture, Note, NoteValue, note};
 
-use crate::query::events::{self, Role};
+use crate::query::events;
 use crate::query::select::Selection;
 use crate::query::weights;
 
@@ -53,7 +53,7 @@ pub fn cpu_notes(capture: &Capture) -> Vec<Note> {
 
 /// Coverage of the selected threads. `None` if either time is unknown, or only some stacks are selected.
 pub fn percent(selection: &Selection<'_>) -> Option<f64> {
-    selection.event().filter(|event| event.unit == "ns" && events::role(event) == Role::Cpu)?;
+    selection.event().filter(|event| events::is_cpu_time(event))?;
     if selection.filters_stacks() {
         return None;
     }

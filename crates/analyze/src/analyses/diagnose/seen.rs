@@ -284,27 +284,25 @@ impl<'s, 'a> Seen<'s, 'a> {
     /// The deepest owned function that nearly all of the cost at these stacks is below.
     pub fn common_owner(&self, at: impl Fn(StackId) -> bool) -> Option<FunctionId> {
         let all = self.sum(&at);
-        let has_most = |function: FunctionId| {
-            let under = self.under(function);
-            let inside = self.sum(|stack| under[stack.index()] && at(stack));
-            inside.weight as f64 >= NEARLY_ALL * all.weight as f64
-        };
         let mut callers_first = self.inclusive();
         callers_first.retain(|(_, amount)| amount.weight as f64 >= NEARLY_ALL * all.weight as f64);
-        callers_first.into_iter().rev().map(|(function, _)| function).find(|function| has_most(*function))
+        callers_first.into_iter().rev().map(|(function, _)| function).find(|one| self.has_most(*one, all, &at))
     }
 
     /// The deepest owned function that nearly all of another function's cost is below.
     pub fn common_caller(&self, function: FunctionId, under: &[bool]) -> Option<FunctionId> {
-        let all = self.sum(|stack| under[stack.index()]);
-        let has_most = |caller: &FunctionId| {
-            let above = self.under(*caller);
-            let inside = self.sum(|stack| under[stack.index()] && above[stack.index()]);
-            inside.weight as f64 >= NEARLY_ALL * all.weight as f64
-        };
+        let at = |stack: StackId| under[stack.index()];
+        let all = self.sum(at);
         let callers_first = self.inclusive().into_iter().map(|(one, _)| one);
         let callers: Vec<FunctionId> = callers_first.take_while(|one| *one != function).collect();
-        callers.into_iter().rev().find(has_most)
+        callers.into_iter().rev().find(|caller| self.has_most(*caller, all, at))
+    }
+
+    /// Whether nearly all of the cost at these stacks, which is `all`, is below a function.
+    fn has_most(&self, function: FunctionId, all: Amount, at: impl Fn(StackId) -> bool) -> bool {
+        let under = self.under(function);
+        let inside = self.sum(|stack| under[stack.index()] && at(stack));
+        inside.weight as f64 >= NEARLY_ALL * all.weight as f64
     }
 
     /// The nearest owned function above nearly all of a function's outermost calls; `None` at the top.
@@ -402,6 +400,16 @@ impl<'s, 'a> Seen<'s, 'a> {
     ) -> impl Iterator<Item = (FunctionId, Amount)> {
         let large = self.by_owner(counts).into_iter().filter(move |(_, amount)| self.share(*amount) >= least);
         large.filter(move |(owner, _)| self.is_loading() || self.is_steady(self.is_at(*owner, counts)))
+    }
+
+    /// The same by the function that each stack counts for. What comes back in a part of a run lasts, too.
+    pub fn lasting_by(
+        &self,
+        least: f64,
+        of: impl Fn(StackId) -> Option<FunctionId> + Copy,
+    ) -> impl Iterator<Item = (FunctionId, Amount)> {
+        let large = self.by_function(of).into_iter().filter(move |(_, amount)| self.share(*amount) >= least);
+        large.filter(move |(one, _)| self.is_loading() || self.is_repeated(|stack| of(stack) == Some(*one)))
     }
 
     /// The time of the steps, or the recorded time without steps.
@@ -562,8 +570,7 @@ impl<'s, 'a> Seen<'s, 'a> {
 fn take_probes(cpu: &mut StackWeights, selection: &Selection<'_>) -> Amount {
     const TRAPS: [&str; 3] = ["asm_exc_int3", "asm_exc_debug", "uprobe_notify_resume"];
     let (capture, functions) = (selection.capture(), selection.functions());
-    let is_trap = |function: &Function| function.kind == FrameKind::Kernel && TRAPS.contains(&kernel_name(function));
-    let traps: Vec<bool> = functions.all().map(|(_, function)| is_trap(function)).collect();
+    let traps: Vec<bool> = functions.all().map(|(_, function)| is_of_kernel(function, &TRAPS)).collect();
     let within = functions.paths_through(capture, &traps);
     let probed: Vec<StackId> = cpu.occupied().map(|(stack, _)| stack).filter(|stack| within[stack.index()]).collect();
     probed.into_iter().map(|stack| std::mem::take(&mut cpu.own[stack.index()])).sum()
@@ -575,8 +582,13 @@ pub(super) fn is_one_of(function: &Function, starts: &[&str]) -> bool {
     !function.owned && starts.iter().any(|start| own.starts_with(start))
 }
 
+/// Whether it is one of these functions of the kernel.
+pub(super) fn is_of_kernel(function: &Function, names: &[&str]) -> bool {
+    function.kind == FrameKind::Kernel && names.contains(&kernel_name(function))
+}
+
 /// The name of a kernel's function, without the mark that some sources append.
-fn kernel_name(function: &Function) -> &str {
+pub(super) fn kernel_name(function: &Function) -> &str {
     function.name.strip_suffix("_[k]").unwrap_or(&function.name)
 }
 

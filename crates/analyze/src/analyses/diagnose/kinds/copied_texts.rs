@@ -8,7 +8,7 @@ use stepscope_model::StackId;
 
 use super::thrown_away;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
-use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::seen::{Seen, is_one_of, parts};
 use crate::query::frame_kind::undecorated;
 use crate::query::qualified_name::own_name;
 
@@ -30,8 +30,7 @@ const TEXTS: [&str; 7] = [
 ];
 
 pub(super) fn found(seen: &Seen<'_, '_>) -> Vec<Found> {
-    let of_text = seen
-        .paths_through(|function| !function.owned && TEXTS.iter().any(|one| own_name(&function.name).starts_with(one)));
+    let of_text = seen.paths_through(|function| is_one_of(function, &TEXTS));
     let moves = seen.paths_through(|function| {
         let own = own_name(&function.name);
         !function.owned && ["memmove", "memcpy"].iter().any(|one| undecorated(&own).starts_with(one))

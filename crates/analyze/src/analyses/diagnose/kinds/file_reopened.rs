@@ -10,7 +10,7 @@ use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::recorded::{FileUse, Recorded};
-use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::seen::{Seen, kernel_name, parts};
 use crate::query::functions::FunctionId;
 use crate::query::weights::Amount;
 use crate::query::work::Work;
@@ -111,14 +111,16 @@ const CREATED: f64 = 0.02;
 /// each.
 fn is_appended_to(seen: &Seen<'_, '_>, amount: Amount, is_open: &impl Fn(StackId) -> bool) -> bool {
     const CREATES: [&str; 6] = ["_create", "_mknod", "_tmpfile", "do_truncate", "_new_inode", "_create_object"];
+    if !seen.is_in_pieces(is_open) {
+        return false;
+    }
     let creates = seen.paths_through(|function| {
-        let name = function.name.strip_suffix("_[k]").unwrap_or(&function.name);
-        function.kind == FrameKind::Kernel && CREATES.iter().any(|end| name.ends_with(end))
+        function.kind == FrameKind::Kernel && CREATES.iter().any(|end| kernel_name(function).ends_with(end))
     });
     let part = |of: Amount| of.weight as f64 / amount.weight.max(1) as f64;
     let written = seen.sum(|stack| seen.work[stack.index()] == Work::WriteFile);
     let created = seen.sum(|stack| is_open(stack) && creates[stack.index()]);
-    part(written) >= WRITTEN && part(created) < CREATED && seen.is_in_pieces(is_open)
+    part(written) >= WRITTEN && part(created) < CREATED
 }
 
 /// A finding with what recorded system calls say of the files that its function opens; `None` if these are opened once.

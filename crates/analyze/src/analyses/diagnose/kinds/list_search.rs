@@ -98,9 +98,7 @@ fn ends_of_texts(seen: &Seen<'_, '_>) -> Vec<Found> {
         !function.owned && ENDS.iter().any(is_one)
     });
     let user = |stack: StackId| seen.functions().attributed(stack).filter(|_| looks[stack.index()]);
-    let large = seen.by_function(user).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST_OF_ENDS);
-    let lasting =
-        large.filter(|(function, _)| seen.is_loading() || seen.is_repeated(|stack| user(stack) == Some(*function)));
+    let lasting = seen.lasting_by(LEAST_OF_ENDS, user);
     let found = lasting.map(|(function, amount)| {
         let title = format!("`{}` goes through texts from their start to find their end", seen.name(function));
         let text = format!(
@@ -140,9 +138,7 @@ fn walks(seen: &Seen<'_, '_>) -> Vec<Found> {
         let is_own = seen.functions().is_owner(seen.functions().of_node(seen.capture(), stack));
         owner(stack).filter(|_| walking[stack.index()] && !is_own)
     };
-    let large = seen.by_function(walker).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
-    let lasting =
-        large.filter(|(function, _)| seen.is_loading() || seen.is_repeated(|stack| walker(stack) == Some(*function)));
+    let lasting = seen.lasting_by(LEAST, walker);
     let found = lasting.map(|(function, amount)| {
         let title =
             format!("`{}` goes to an element by its position, and walks there from the start", seen.name(function));

@@ -61,8 +61,7 @@ impl Kind for MovedElements {
             changes[stack.index()] && matches!(seen.work[stack.index()], Work::Copy | Work::ContainerGrowth)
         };
         let mover = |stack: StackId| seen.functions().attributed(stack).filter(|_| moves(stack));
-        let large = seen.by_function(mover).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
-        let steady = large.filter(|(owner, _)| seen.is_repeated(|stack| mover(stack) == Some(*owner)));
+        let steady = seen.lasting_by(LEAST, mover);
         let found = steady.map(|(owner, amount)| {
             let name = seen.name(owner);
             let title = format!("`{name}` inserts or removes near the front of an array {}", seen.repeatedly());

@@ -27,8 +27,7 @@ pub(super) fn found(seen: &Seen<'_, '_>) -> Vec<Found> {
     let owner = |stack: StackId| named_owner(seen.capture(), seen.functions(), stack);
     let releaser = |stack: StackId| releases[stack.index()].then(|| owner(stack)).flatten();
     let comprehends = seen.paths_through(|function| is_nameless(&function.name) && function.name.contains("comp>"));
-    let large = seen.by_function(releaser).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
-    let lasting = large.filter(|(function, _)| seen.is_repeated(|stack| releaser(stack) == Some(*function)));
+    let lasting = seen.lasting_by(LEAST, releaser);
     let found = lasting.map(|(function, amount)| {
         let under = seen.under(function);
         let builds = |stack: StackId| under[stack.index()] && comprehends[stack.index()];

@@ -59,8 +59,7 @@ impl Kind for ReferenceCounts {
             functions.all().map(|(_, function)| !function.owned && counts(&own_name(&function.name))).collect();
         let at = |stack: StackId| flags[functions.of_node(seen.capture(), stack).index()];
         let user = |stack: StackId| functions.attributed(stack).filter(|_| at(stack));
-        let large = seen.by_function(user).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST);
-        let lasting = large.filter(|(owner, _)| seen.is_repeated(|stack| user(stack) == Some(*owner)));
+        let lasting = seen.lasting_by(LEAST, user);
         let found = lasting.map(|(owner, amount)| {
             let is_at = |stack: StackId| user(stack) == Some(owner);
             let without = parts((0..seen.capture().stacks.len()).map(|index| is_at(StackId::from_index(index))));

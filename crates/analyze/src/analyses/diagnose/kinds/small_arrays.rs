@@ -78,10 +78,7 @@ impl Kind for SmallArrays {
         };
         let caller = |stack: StackId| functions.attributed(stack).filter(|_| in_numpy[stack.index()]);
         let mut found = Vec::new();
-        for (owner, amount) in seen.by_function(caller) {
-            if seen.share(amount) < LEAST || !seen.is_repeated(|stack| caller(stack) == Some(owner)) {
-                continue;
-            }
+        for (owner, amount) in seen.lasting_by(LEAST, caller) {
             let arithmetic = seen.sum(|stack| caller(stack) == Some(owner) && computes(stack));
             let part = arithmetic.weight as f64 / amount.weight.max(1) as f64;
             if part > ARITHMETIC {

@@ -8,7 +8,7 @@ use super::library_calls;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
-use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::seen::{Seen, is_one_of, parts};
 use crate::query::frame_kind::undecorated;
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
@@ -46,8 +46,9 @@ impl Kind for TextConversion {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let (there_and_back, writers) = (there_and_back(seen), writers(seen));
-        let (formatters, streams) = (formatters(seen), makes_streams(seen));
-        let for_streams = for_streams(seen, &streams);
+        let formatters = formatters(seen);
+        let streams = seen.pieces.is_some().then(|| makes_streams(seen));
+        let for_streams = streams.as_ref().and_then(|streams| for_streams(seen, streams));
         let user = |stack: StackId| {
             let within = for_streams.as_ref().filter(|(_, under)| under[stack.index()]).map(|(function, _)| *function);
             within.or_else(|| seen.owner(stack).map(|owner| user_of(&formatters, owner)))
@@ -62,13 +63,13 @@ impl Kind for TextConversion {
         for (owner, amount) in large {
             let is_at = |stack: StackId| converter(stack) == Some(owner);
             // A batch may have to parse each text once; no value needs a stream of its own.
-            let has_streams = || {
+            let has_streams = |streams: &Vec<bool>| {
                 let made = seen.sum(|stack| is_at(stack) && streams[stack.index()]);
                 made.weight as f64 >= FOR_EACH * amount.weight as f64
                     && seen.is_in_pieces(is_at)
                     && !reads_lines(seen, owner, amount)
             };
-            if !seen.is_loading() && !seen.is_steady(is_at) && !has_streams() {
+            if !seen.is_loading() && !seen.is_steady(is_at) && !streams.as_ref().is_some_and(has_streams) {
                 continue;
             }
             let of_owner = |index: usize| {
@@ -122,10 +123,7 @@ const READ: f64 = 0.01;
 fn reads_lines(seen: &Seen<'_, '_>, owner: FunctionId, amount: Amount) -> bool {
     const LINES: [&str; 4] =
         ["std::getline", "std::istream::getline", "std::basic_istream::getline", "std::basic_filebuf"];
-    let lines = seen.paths_through(|function| {
-        let own = own_name(&function.name);
-        !function.owned && LINES.iter().any(|start| own.starts_with(start))
-    });
+    let lines = seen.paths_through(|function| is_one_of(function, &LINES));
     let of_owner = seen.under(owner);
     let under = seen.common_owner_above(owner, &of_owner).map_or(of_owner, |caller| seen.under(caller));
     let reads = |stack: StackId| lines[stack.index()] || seen.work[stack.index()] == Work::ReadFile;
@@ -155,7 +153,6 @@ fn makes_streams(seen: &Seen<'_, '_>) -> Vec<bool> {
 /// The owned function that streams are made for, if a class or a function around streams makes them for several of its callees, and it does
 /// little else than text with all it calls.
 fn for_streams(seen: &Seen<'_, '_>, streams: &[bool]) -> Option<(FunctionId, Vec<bool>)> {
-    seen.pieces.as_ref()?;
     let part = |under: &[bool], counts: &dyn Fn(Work) -> bool| {
         let all = seen.sum(|stack| under[stack.index()]).weight.max(1) as f64;
         seen.sum(|stack| under[stack.index()] && counts(seen.work[stack.index()])).weight as f64 / all

@@ -7,7 +7,7 @@
 use stepscope_model::{FrameKind, StackId};
 
 use crate::Function;
-use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::seen::{Seen, is_of_kernel};
 use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
 
@@ -20,7 +20,7 @@ const UNMAPPED: f64 = 0.05;
 /// Whether the memory of what is made at these stacks is used again for the next.
 pub(super) fn is_used_again(seen: &Seen<'_, '_>, at: impl Fn(StackId) -> bool) -> bool {
     const FAULTS: [&str; 4] = ["asm_exc_page_fault", "exc_page_fault", "do_user_addr_fault", "handle_mm_fault"];
-    let faults = seen.paths_through(|function| is_kernels(function, &FAULTS));
+    let faults = seen.paths_through(|function| is_of_kernel(function, &FAULTS));
     let (all, faulting) = (seen.sum(&at), seen.sum(|stack| at(stack) && faults[stack.index()]));
     (faulting.weight as f64) < KEPT * all.weight as f64 || is_unmapped(seen, &at, faulting)
 }
@@ -42,12 +42,7 @@ pub(super) fn unmaps(seen: &Seen<'_, '_>) -> Vec<bool> {
         "unmap_region",
         "vms_complete_munmap_vmas",
     ];
-    seen.paths_through(|function| maps(function) || is_kernels(function, &UNMAPS))
-}
-
-fn is_kernels(function: &Function, names: &[&str]) -> bool {
-    let name = function.name.strip_suffix("_[k]").unwrap_or(&function.name);
-    function.kind == FrameKind::Kernel && names.contains(&name)
+    seen.paths_through(|function| maps(function) || is_of_kernel(function, &UNMAPS))
 }
 
 /// Whether it is the kernel's call that maps or unmaps memory.
