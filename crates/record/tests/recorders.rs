@@ -5,7 +5,7 @@ mod recorded;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use recorded::{captured, programs};
+use recorded::{captured, nobody, programs};
 use stepscope_model::Capture;
 use stepscope_record::{Options, RecordError, Recording, Until};
 
@@ -80,4 +80,27 @@ fn two_recorders_of_one_program_both_have_its_stacks() {
         println!("{name}: {touching} of {all} page faults in the function that causes them");
         assert!(all > 0 && touching * 100 >= all * 90, "{name}: {touching} of {all}");
     }
+}
+
+#[test]
+fn the_rings_of_a_user_without_rights_take_the_memory_that_it_may_lock() {
+    nobody::run("the_rings_of_a_user_without_rights_take_the_memory_that_it_may_lock", "rings_as_nobody", "short", &[]);
+}
+
+#[test]
+#[ignore = "run by another test, as a user without rights"]
+fn rings_as_nobody() {
+    if nobody::program().is_none() {
+        return;
+    }
+    let found = stepscope_record::abilities::Findings::gather();
+    let (Some(locked), Some(kib)) = (found.memlock_bytes, found.perf_mlock_kib) else {
+        return println!("skipped: the rings of a user without rights: locked memory has no limit here");
+    };
+    let cpus = std::thread::available_parallelism().unwrap().get() as u64;
+    // The limits of the user and of the process add up.
+    let allowed = locked / cpus + (kib << 10);
+    let ring = found.ring_bytes as u64;
+    // A ring is a power of two, and others of this user may have some of it.
+    assert!(ring >= 8 << 20 || ring * 4 > allowed, "{ring} bytes for each CPU, {allowed} are allowed");
 }

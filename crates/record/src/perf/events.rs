@@ -131,7 +131,9 @@ impl Events {
             events.register(Kind::Side, leader, &attr)?;
         }
         if events.rings.len() < events.cpus.len() || events.rings.iter().any(|ring| ring.length() != pages * page) {
-            let Self { scope, tree, sampling, .. } = events;
+            let Self { scope, tree, sampling, rings, open, .. } = events;
+            // While they are there, they count against the limit, too.
+            drop((rings, open));
             return Self::open(scope, tree, sampling, pages * page);
         }
         for &target in rest {
