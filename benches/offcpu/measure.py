@@ -11,7 +11,7 @@ import subprocess
 
 WORK, STEPSCOPE = os.environ["WORK"], os.environ["STEPSCOPE"]
 AGGREGATED, THINNED = "stepscope", "without sums"
-RUNS, MS, PAIRS = int(os.environ["RUNS"]), os.environ["MS"], os.environ["PAIRS"]
+RUNS, MS, PAIRS, RATE = int(os.environ["RUNS"]), os.environ["MS"], os.environ["PAIRS"], float(os.environ["RATE"])
 PINNED = [shutil.which("taskset"), "-c", os.environ["CPU"]] if os.environ["CPU"] else []
 BUILDS = {"no fp": "omit-frame-pointer", "fp": "no-omit-frame-pointer"}
 OFFCPU = "tracepoint:sched:sched_switch { @start[args->prev_pid] = nsecs; $s = @start[args->next_pid]; if ($s) { @off[kstack, ustack] = sum(nsecs - $s); } }"
@@ -58,6 +58,15 @@ def run(name, command):
     return cpu_ns / tokens, (cpu_ns + recorder) / tokens, whole / tokens, switches * 1000 / float(MS)
 
 
+def turns(program):
+    """The turns of the program's loop between two tokens that make RATE switches in a second of CPU time: a token takes two."""
+    if not RATE:
+        return "0"
+    trial = 1000
+    fastest, slower = (statistics.median(run("bare", [*program, str(count)])[0] for _ in range(3)) for count in (0, trial))
+    return str(max(0, round((2e9 / RATE - fastest) / (slower - fastest) * trial)))
+
+
 def evidence(name):
     """Of the last capture: blocked time with a place, the share of the first function's waits, and the stacks that differed."""
     show = [STEPSCOPE, "show", f"{WORK}/{name}", "--view", "blocked", "--format", "json", "--thread", "asks"]
@@ -85,6 +94,7 @@ def main():
     for kind in os.environ["KINDS"].split():
         for build, flag in BUILDS.items():
             program = [*PINNED, f"{WORK}/{flag}", kind, PAIRS, MS]
+            program.append(turns(program))
             costs = {name: [] for name in available}
             for _ in range(RUNS):
                 for name, command in available.items():

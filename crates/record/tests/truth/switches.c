@@ -1,4 +1,5 @@
-// switches KIND PAIRS MILLISECONDS: pairs of threads hand a token to and fro as fast as they can.
+// switches KIND PAIRS MILLISECONDS [TURNS]: pairs of threads hand a token to and fro as fast as they can. TURNS of a loop between two tokens, by the
+// first thread of each pair, make it slower.
 //
 // The first thread of each pair waits in `seventy` for seven of ten tokens, and in `thirty` for the others. Both call the same function
 // with frames of the same size. The main thread sleeps 10 ms again and again in `nap`. KIND: pipe, futex, condition, epoll. Prints the
@@ -39,6 +40,7 @@ struct pair {
 
 static enum kind kind;
 static _Atomic int over;
+static uint64_t turns;
 
 static void open_way(struct way *way) {
   int ends[2];
@@ -129,6 +131,7 @@ static void *ask(void *argument) {
     give(&pair->there);
     if (tokens % 10 < 7) seventy(&pair->back);
     else thirty(&pair->back);
+    for (uint64_t turn = 0; turn < turns; turn++) KEEP_FRAME();
   }
   atomic_store(&pair->last, 1);
   give(&pair->there);
@@ -137,7 +140,8 @@ static void *ask(void *argument) {
 
 int main(int count, char **words) {
   const char *kinds[] = {"pipe", "futex", "condition", "epoll"};
-  if (count != 4) return 2;
+  if (count != 4 && count != 5) return 2;
+  if (count == 5) turns = strtoull(words[4], 0, 10);
   for (int index = 0; index < 4; index++)
     if (strcmp(kinds[index], words[1]) == 0) kind = index;
   int pairs = atoi(words[2]);
