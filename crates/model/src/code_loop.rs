@@ -51,6 +51,8 @@ pub struct ModuleLoops {
     pub no_waits: Vec<u64>,
     /// Return addresses, in order, of the calls of functions that have no loop.
     pub straight_calls: Vec<u64>,
+    /// Return addresses, in order, of the calls in loops.
+    pub looped_calls: Vec<u64>,
     /// Functions of a few instructions that only load and compare: without loops, calls, writes and arithmetic with numbers.
     pub questions: Vec<Range<u64>>,
 }

@@ -1,6 +1,6 @@
 //! [`Operation`]: what an instruction reads and writes, as far as shapes of loops need it.
 
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::{ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 /// A set of registers: 16 general ones, then 32 vector ones.
 pub(super) type Registers = u64;
@@ -230,14 +230,10 @@ impl Operation {
             M::Add | M::Sub | M::And | M::Or | M::Xor | M::Not | M::Neg | M::Shl | M::Shr | M::Sar | M::Cvtss2sd => {
                 Effect::Logic
             }
-            _ if self.mnemonic_is_condition() => Effect::Logic,
+            // Values that a condition sets or moves. Jumps were met before.
+            _ if instruction.condition_code() != ConditionCode::None => Effect::Logic,
             _ => Effect::Work,
         }
-    }
-
-    fn mnemonic_is_condition(&self) -> bool {
-        let name = format!("{:?}", self.mnemonic);
-        name.starts_with("Set") || name.starts_with("Cmov")
     }
 }
 

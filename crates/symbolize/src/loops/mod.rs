@@ -11,6 +11,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use iced_x86::FlowControl;
@@ -50,12 +51,14 @@ impl Symbolizer {
             if loops.is_empty() {
                 found.straight_calls.extend(returns(&graph, 0..graph.blocks.len()));
             }
+            found.looped_calls.extend(looped_calls(&graph, &loops));
             if is_question(&graph, &loops) {
                 found.questions.push(extent);
             }
         }
         found.no_waits.sort_unstable();
         found.straight_calls.sort_unstable();
+        found.looped_calls.sort_unstable();
         found
     }
 }
@@ -96,6 +99,12 @@ fn is_question(graph: &Graph, loops: &[Natural]) -> bool {
 fn returns(graph: &Graph, blocks: impl IntoIterator<Item = usize>) -> Vec<u64> {
     let operations = blocks.into_iter().flat_map(|block| &graph.blocks[block].operations);
     operations.filter(|one| one.effect == Effect::Call).map(|one| one.end).collect()
+}
+
+/// Return addresses of the calls in loops.
+fn looped_calls(graph: &Graph, loops: &[Natural]) -> Vec<u64> {
+    let in_loops: BTreeSet<usize> = loops.iter().flat_map(|one| &one.blocks).copied().collect();
+    returns(graph, in_loops)
 }
 
 /// Return addresses of the calls that are in no loop, or whose innermost loop has other calls.

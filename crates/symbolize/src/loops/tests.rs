@@ -3,7 +3,7 @@
 use stepscope_model::LoopShape::{self, Chain, Scan, Search, Spin, Visit};
 
 use super::graph::Graph;
-use super::{classify, is_question, no_waits};
+use super::{classify, is_question, looped_calls, no_waits};
 
 fn graph(code: &str) -> Graph {
     let digit = |at: usize| u8::from_str_radix(&code[at..at + 2], 16).unwrap();
@@ -91,6 +91,13 @@ fn a_call_may_wait_if_it_is_the_only_one_of_its_loop() {
     assert_eq!(no_waits(&works, &works.loops()), [0x1005, 0x100a]);
     let once = graph("e800000000c3");
     assert_eq!(no_waits(&once, &once.loops()), [0x1005]);
+}
+
+#[test]
+fn calls_in_loops_are_told_from_those_before_and_after() {
+    // call; again: call; test eax, eax; je again; call; ret
+    let graph = graph("e800000000e80000000085c074f7e800000000c3");
+    assert_eq!(looped_calls(&graph, &graph.loops()), [0x100a]);
 }
 
 #[test]

@@ -308,6 +308,11 @@ pub(super) fn straight_calls(capture: &Capture, code: &ReadCode) -> Vec<bool> {
     capture.frames.iter().map(is_one).collect()
 }
 
+/// One flag per frame: whether it is a call in a loop.
+pub(super) fn looped_calls(capture: &Capture, modules: &[ModuleLoops]) -> Vec<bool> {
+    calls_of(capture, modules, |code| &code.looped_calls)
+}
+
 /// One flag per stack: whether a line of Python code that raises or catches an exception is on it.
 pub(super) fn raises(capture: &Capture, code: &ReadCode) -> Vec<bool> {
     lines::raises(capture, &code.files)
@@ -348,11 +353,15 @@ fn returns_to(addresses: &[u64], address: u64) -> bool {
 }
 
 /// One flag per frame: whether it is a call that is no wait.
-pub(super) fn no_waits(costs: &Costs<'_, '_>, modules: &[ModuleLoops]) -> Vec<bool> {
-    let capture = costs.capture;
+pub(super) fn no_waits(capture: &Capture, modules: &[ModuleLoops]) -> Vec<bool> {
+    calls_of(capture, modules, |code| &code.no_waits)
+}
+
+/// One flag per frame: whether it is one of these calls of its module.
+fn calls_of(capture: &Capture, modules: &[ModuleLoops], calls: impl Fn(&ModuleLoops) -> &[u64]) -> Vec<bool> {
     let of_module: Vec<Option<&ModuleLoops>> = by_module(capture, modules).collect();
     let is_one = |frame: &stepscope_model::Frame| {
-        place_in(frame, &of_module).is_some_and(|(code, address)| returns_to(&code.no_waits, address))
+        place_in(frame, &of_module).is_some_and(|(code, address)| returns_to(calls(code), address))
     };
     capture.frames.iter().map(is_one).collect()
 }

@@ -276,16 +276,31 @@ fn a_loop_that_visits_each_element_for_work_is_no_scan() {
     assert!(found_with(&capture, LoopShape::Visit, true).is_empty());
 }
 
-#[test]
-fn without_steps_a_chain_of_calls_needs_code_without_loops() {
+/// Steps in which a function is on the stack up to six times.
+fn calling_itself() -> Capture {
     let depth = |depth: u64| {
         let up = "sim::Up [lib:/bin/sim] [file:up.cpp:500]";
         vec![up; depth as usize].join(";")
     };
-    let mut capture = with_addresses(looping(|step, tenth| match tenth {
+    with_addresses(looping(|step, tenth| match tenth {
         0..6 => depth(1 + (step + tenth) % 6),
         _ => "sim::Move [lib:/bin/sim] [file:move.cpp:900]".to_owned(),
-    }));
+    }))
+}
+
+#[test]
+fn a_function_that_calls_itself_in_a_loop_climbs_no_chain() {
+    let of = |looped_calls: Vec<u64>| {
+        let (path, build_id) = ("/bin/sim".to_owned(), Some("ab".to_owned()));
+        found_in(&calling_itself(), &ModuleLoops { path, build_id, looped_calls, ..ModuleLoops::default() })
+    };
+    assert_eq!(of(Vec::new()), ["chain-climbed-each-time | sim::Up | 60"]);
+    assert!(of(vec![500]).is_empty(), "it may search a game tree");
+}
+
+#[test]
+fn without_steps_a_chain_of_calls_needs_code_without_loops() {
+    let mut capture = calling_itself();
     capture.steps.clear();
     let of = |straight_calls: Vec<u64>| {
         let (path, build_id) = ("/bin/sim".to_owned(), Some("ab".to_owned()));

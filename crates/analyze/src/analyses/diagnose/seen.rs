@@ -8,7 +8,7 @@ use stepscope_model::{Capture, FrameKind, NoteValue, Phase, Sample, StackId, Thr
 use stepscope_stats::Estimate;
 
 use super::calls::{Calls, Rate};
-use super::code::{Costs, HotLoop, ReadCode, hot_loops, no_waits, questions, raises, straight_calls};
+use super::code::{Costs, HotLoop, ReadCode, hot_loops, looped_calls, no_waits, questions, raises, straight_calls};
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
 use super::pieces::Pieces;
@@ -97,6 +97,8 @@ pub(super) struct Seen<'s, 'a> {
     pub no_waits: Vec<bool>,
     /// One flag per frame: whether it is a call of a function without loops. Empty without code.
     pub straight_calls: Vec<bool>,
+    /// One flag per frame: whether it is a call in a loop. Empty without machine code.
+    pub looped_calls: Vec<bool>,
     /// One flag per stack: whether it ends in an owned function that only loads and compares. Empty without machine code.
     pub questions: Vec<bool>,
     /// One flag per stack: whether a line of Python code that raises or catches an exception is on it. Empty without code.
@@ -142,6 +144,7 @@ impl<'s, 'a> Seen<'s, 'a> {
             hot_loops: Vec::new(),
             no_waits: Vec::new(),
             straight_calls: Vec::new(),
+            looped_calls: Vec::new(),
             questions: Vec::new(),
             raises: Vec::new(),
             recorded,
@@ -436,13 +439,15 @@ impl<'s, 'a> Seen<'s, 'a> {
     pub fn take_code(&mut self, code: &ReadCode) {
         let (capture, functions) = (self.capture(), self.functions());
         let costs = Costs { capture, functions, cpu: &self.cpu, work: &self.work };
-        let (no_waits, straight_calls) = (no_waits(&costs, &code.modules), straight_calls(capture, code));
+        let (no_waits, straight_calls) = (no_waits(capture, &code.modules), straight_calls(capture, code));
+        let looped_calls = looped_calls(capture, &code.modules);
         let questions = questions(&costs, &code.modules);
         let hot_loops = hot_loops(&costs, code, &questions);
         let raises = raises(capture, code);
         self.hot_loops = hot_loops;
         self.no_waits = no_waits;
         self.straight_calls = straight_calls;
+        self.looped_calls = looped_calls;
         self.questions = questions;
         self.raises = raises;
     }

@@ -3,7 +3,8 @@
 //! Evidence: an owned function is on its stacks three times and more on average, in all parts of the steady phase. It calls
 //! itself at one place, and its outermost calls have as much work of their own as the inner ones, at all times of a step: each
 //! object starts a climb. Look-alikes: a tree that is walked from its root, whose outermost call is one; a division into parts (a
-//! sort, the building of a tree, a parser), which calls itself at several places, or whose outermost calls come first in a step.
+//! sort, the building of a tree, a parser), which calls itself at several places, or whose outermost calls come first in a step; a search
+//! that tries one choice after the other, whose [code](super::super::code) calls itself in a loop.
 //!
 //! Without steps, the [code](super::super::code) has to show that the function has no loop: a walk of a tree calls itself once for each child,
 //! and the shooting of a ray looks at all that it may meet.
@@ -119,7 +120,7 @@ fn depth_of_chain(seen: &Seen<'_, '_>, function: FunctionId) -> Option<f64> {
     // Of each node: how often the function is on its stack, and the frame of the innermost time.
     let mut nodes: Vec<(usize, Option<FrameId>)> = Vec::with_capacity(capture.stacks.len());
     let mut places: BTreeMap<(Option<u32>, Option<u64>), f64> = BTreeMap::new();
-    let mut straight = 0.0;
+    let (mut straight, mut looped) = (0.0, 0.0);
     for (index, node) in capture.stacks.iter().enumerate() {
         let (depth, innermost) = node.parent.map_or((0, None), |parent| nodes[parent.index()]);
         if seen.functions().of_node(capture, StackId::from_index(index)) != function {
@@ -133,6 +134,9 @@ fn depth_of_chain(seen: &Seen<'_, '_>, function: FunctionId) -> Option<f64> {
             *places.entry((frame.line, address)).or_default() += weight;
             if seen.straight_calls.get(caller.index()).is_some_and(|one| *one) {
                 straight += weight;
+            }
+            if seen.looped_calls.get(caller.index()).is_some_and(|one| *one) {
+                looped += weight;
             }
         }
         nodes.push((depth + 1, Some(node.frame)));
@@ -152,6 +156,9 @@ fn depth_of_chain(seen: &Seen<'_, '_>, function: FunctionId) -> Option<f64> {
     // A long chain has few samples at each depth: what the outermost calls have may be two standard errors more.
     let outermost = on_it[0] * samples / all.max(1.0);
     let error = 2.0 * outermost.max(1.0).sqrt() * all / samples.max(1.0);
+    if looped >= AT_ONE_PLACE * at_all && at_all > 0.0 {
+        return None;
+    }
     let is_chain = at_one >= AT_ONE_PLACE * at_all && on_it[0] + error >= OUTERMOST * most;
     if seen.loops.is_none() && !(straight >= AT_ONE_PLACE * at_all && is_alone(seen, function)) {
         return None;
