@@ -92,6 +92,21 @@ impl Graph {
         Self { blocks }
     }
 
+    /// Whether a way leads from a block back to it: also around loops that are no natural ones.
+    pub fn is_in_cycle(&self, block: usize) -> bool {
+        let mut seen = vec![false; self.blocks.len()];
+        let mut wanted = self.blocks[block].successors.clone();
+        while let Some(one) = wanted.pop() {
+            if one == block {
+                return true;
+            }
+            if !std::mem::replace(&mut seen[one], true) {
+                wanted.extend(&self.blocks[one].successors);
+            }
+        }
+        false
+    }
+
     /// Its natural loops. Loops with the same head are one.
     pub fn loops(&self) -> Vec<Natural> {
         let dominators = Dominators::of(self);

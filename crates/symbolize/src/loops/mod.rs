@@ -11,7 +11,6 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use iced_x86::FlowControl;
@@ -51,7 +50,7 @@ impl Symbolizer {
             if loops.is_empty() {
                 found.straight_calls.extend(returns(&graph, 0..graph.blocks.len()));
             }
-            found.looped_calls.extend(looped_calls(&graph, &loops));
+            found.looped_calls.extend(looped_calls(&graph));
             if is_question(&graph, &loops) {
                 found.questions.push(extent);
             }
@@ -102,9 +101,9 @@ fn returns(graph: &Graph, blocks: impl IntoIterator<Item = usize>) -> Vec<u64> {
 }
 
 /// Return addresses of the calls in loops.
-fn looped_calls(graph: &Graph, loops: &[Natural]) -> Vec<u64> {
-    let in_loops: BTreeSet<usize> = loops.iter().flat_map(|one| &one.blocks).copied().collect();
-    returns(graph, in_loops)
+fn looped_calls(graph: &Graph) -> Vec<u64> {
+    let calls = |block: &usize| graph.blocks[*block].operations.iter().any(|one| one.effect == Effect::Call);
+    returns(graph, (0..graph.blocks.len()).filter(calls).filter(|block| graph.is_in_cycle(*block)))
 }
 
 /// Return addresses of the calls that are in no loop, or whose innermost loop has other calls.
