@@ -354,7 +354,9 @@ impl Messages {
             name,
             period_ns,
         };
-        self.stages.push(open.stage(caller, time_ns, FlowStage::CallbackStart));
+        let (topic, name) = (open.topic.clone(), open.name.clone());
+        let stage = FlowStage::CallbackStart;
+        self.stages.push(Stage { caller, time_ns, topic, flow, stage, name, period_ns });
         thread.open.push(open);
         CallbackEvent::Started { callback, name: shown.clone() }
     }
@@ -364,12 +366,16 @@ impl Messages {
         let open = self.threads.get_mut(&caller).and_then(|thread| {
             let is_it = |open: &OpenCallback| callback.is_none() || open.callback == callback;
             let at = thread.open.iter().rposition(is_it)?;
-            thread.open.drain(at..).next()
+            thread.open.truncate(at + 1);
+            thread.open.pop()
         });
-        if let Some(open) = &open {
-            self.stages.push(open.stage(caller, time_ns, FlowStage::CallbackEnd));
-        }
-        CallbackEvent::Ended { callback, started: open.map(|open| (open.shown, open.start_ns)) }
+        let started = open.map(|open| {
+            let OpenCallback { start_ns, topic, flow, shown, name, period_ns, .. } = open;
+            let stage = FlowStage::CallbackEnd;
+            self.stages.push(Stage { caller, time_ns, topic, flow, stage, name, period_ns });
+            (shown, start_ns)
+        });
+        CallbackEvent::Ended { callback, started }
     }
 }
 
@@ -420,12 +426,5 @@ impl Topic {
         // One with a stamp of its own is another message.
         let is_it = stamp.is_none() && time_ns - published_ns <= MOST_BEFORE_NS;
         is_it.then(|| counted(self.forgotten + last as u64))
-    }
-}
-
-impl OpenCallback {
-    fn stage(&self, caller: Caller, time_ns: u64, stage: FlowStage) -> Stage {
-        let &Self { flow, period_ns, .. } = self;
-        Stage { caller, time_ns, topic: self.topic.clone(), flow, stage, name: self.name.clone(), period_ns }
     }
 }

@@ -11,6 +11,7 @@ mod allocations;
 mod call_times;
 mod columns;
 mod data_accesses;
+mod dictionary;
 mod event_counts;
 mod long_tables;
 mod memory_errors;

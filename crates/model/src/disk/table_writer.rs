@@ -6,14 +6,15 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::ColumnPath;
+use parquet::schema::types::{ColumnDescPtr, ColumnPath};
+
+use super::dictionary::{self, Cells};
 
 /// A named column to write.
 pub(super) struct Column {
@@ -60,8 +61,6 @@ columns! {
     i64s maybe_i64s I64 i64, |value| value;
     bools maybe_bools Bool bool, |value| value;
     texts maybe_texts Text Arc<str>, |text| ByteArray::from(&*text);
-    // Names that the program knows.
-    names maybe_names Text &'static str, |name| Bytes::from_static(name.as_bytes()).into();
 }
 
 fn split<T>(cells: impl Iterator<Item = Option<T>>) -> (Vec<i16>, Vec<T>) {
@@ -76,9 +75,7 @@ fn split<T>(cells: impl Iterator<Item = Option<T>>) -> (Vec<i16>, Vec<T>) {
 impl Column {
     /// Texts that many rows share: each is copied once.
     pub(super) fn shared_texts<'a>(name: &'static str, texts: impl Iterator<Item = &'a Arc<str>>) -> Self {
-        let mut copies = Copies::default();
-        let numbers = texts.map(|text| copies.number(text)).collect();
-        Self { name, levels: None, values: Values::Shared(copies.texts, numbers) }
+        Self::shared(name, texts.map(|text| &**text))
     }
 
     /// The same, with empty cells.
@@ -86,6 +83,21 @@ impl Column {
         name: &'static str,
         cells: impl Iterator<Item = Option<&'a Arc<str>>>,
     ) -> Self {
+        Self::maybe_shared(name, cells.map(|cell| cell.map(|text| &**text)))
+    }
+
+    /// Names that the program knows.
+    pub(super) fn names(name: &'static str, names: impl Iterator<Item = &'static str>) -> Self {
+        Self::shared(name, names)
+    }
+
+    fn shared<'a>(name: &'static str, texts: impl Iterator<Item = &'a str>) -> Self {
+        let mut copies = Copies::default();
+        let numbers = texts.map(|text| copies.number(text)).collect();
+        Self { name, levels: None, values: Values::Shared(copies.texts, numbers) }
+    }
+
+    fn maybe_shared<'a>(name: &'static str, cells: impl Iterator<Item = Option<&'a str>>) -> Self {
         let mut copies = Copies::default();
         let (levels, numbers) = split(cells.map(|cell| cell.map(|text| copies.number(text))));
         Self { name, levels: Some(levels), values: Values::Shared(copies.texts, numbers) }
@@ -115,17 +127,27 @@ impl Column {
         format!("{repetition} {physical} {}{logical};", self.name)
     }
 
-    fn write(&self, group: &mut SerializedRowGroupWriter<'_, Output>) -> parquet::errors::Result<()> {
+    fn write(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, Output>,
+        description: ColumnDescPtr,
+    ) -> parquet::errors::Result<()> {
         match &self.values {
             Values::U32(values) | Values::Ids(values) => self.write_as::<Int32Type>(group, values),
             Values::U64(values) | Values::I64(values) => self.write_as::<Int64Type>(group, values),
             Values::Bool(values) => self.write_as::<BoolType>(group, values),
             Values::Text(values) => self.write_as::<ByteArrayType>(group, values),
-            Values::Shared(texts, numbers) => self.write_shared(group, texts, numbers),
+            Values::Shared(texts, numbers) => {
+                let cells = Cells { texts, numbers, levels: self.levels.as_deref() };
+                match cells.dictionary_bytes() {
+                    1..=dictionary::MOST_BYTES => cells.write(group, description, level()),
+                    _ => self.write_shared(group, texts, numbers),
+                }
+            }
         }
     }
 
-    /// Writes shared texts some at a time, so that their handles stay in the CPU's cache.
+    /// Writes texts that are hardly shared, some at a time, so that their handles stay in the CPU's cache.
     fn write_shared(
         &self,
         group: &mut SerializedRowGroupWriter<'_, Output>,
@@ -162,20 +184,21 @@ impl Column {
 #[derive(Default)]
 struct Copies<'a> {
     texts: Vec<ByteArray>,
-    known: HashMap<*const u8, u32, foldhash::fast::RandomState>,
-    /// The last one of those whose places end in the same bits.
-    last: [Option<(&'a Arc<str>, u32)>; 16],
+    known: HashMap<(*const u8, usize), u32, foldhash::fast::RandomState>,
+    /// The last one of those whose places are alike.
+    last: [Option<(&'a str, u32)>; 16],
 }
 
 impl<'a> Copies<'a> {
-    fn number(&mut self, text: &'a Arc<str>) -> u32 {
+    fn number(&mut self, text: &'a str) -> u32 {
         let place = text.as_ptr();
-        let last = &mut self.last[place as usize / 32 % 16];
+        // Mixed, because places of names that the program knows differ in their last bits alone.
+        let last = &mut self.last[(place as usize as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 60];
         match last {
-            Some((known, number)) if Arc::ptr_eq(known, text) => *number,
+            Some((known, number)) if std::ptr::eq(*known, text) => *number,
             _ => {
-                let number = *self.known.entry(place).or_insert_with(|| {
-                    self.texts.push(ByteArray::from(&**text));
+                let number = *self.known.entry((place, text.len())).or_insert_with(|| {
+                    self.texts.push(ByteArray::from(text));
                     self.texts.len() as u32 - 1
                 });
                 *last = Some((text, number));
@@ -230,8 +253,10 @@ impl TableWriter {
         if rows == 0 {
             return Ok(());
         }
+        let descriptions = self.writer.schema_descr().columns().to_vec();
         let mut group = self.writer.next_row_group().map_err(io_error)?;
-        columns.iter().try_for_each(|column| column.write(&mut group)).map_err(io_error)?;
+        let written = columns.iter().zip(descriptions).try_for_each(|(column, its)| column.write(&mut group, its));
+        written.map_err(io_error)?;
         group.close().map_err(io_error)?;
         self.rows += rows as u64;
         Ok(())
@@ -263,11 +288,14 @@ fn io_error(error: ParquetError) -> io::Error {
     }
 }
 
+fn level() -> ZstdLevel {
+    ZstdLevel::try_new(3).expect("3 is a zstd level")
+}
+
 /// Times, weights and numbers of rows are stored as differences, which repeat more often than the values.
 fn properties(columns: &[Column]) -> WriterProperties {
-    let level = ZstdLevel::try_new(3).expect("3 is a zstd level");
     let mut builder = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
+        .set_compression(Compression::ZSTD(level()))
         .set_created_by(concat!("stepscope ", env!("CARGO_PKG_VERSION")).to_owned());
     for column in columns {
         let path = ColumnPath::from(column.name);

@@ -266,3 +266,27 @@ fn long_tables_that_are_written_row_by_row_are_read_in_order() {
     assert!(*read.scopes == scopes);
     assert!(*read.counters == counters);
 }
+
+#[test]
+fn shared_texts_are_read_back_whether_they_are_one_or_many_or_large() {
+    // One text for all rows, runs and changes of a few, and more texts than a dictionary may have.
+    let one = |_| "one".to_owned();
+    let few = |row: usize| format!("/topic{}", if row % 1_000 < 500 { row / 1_000 } else { row % 7 });
+    let large = |row: usize| format!("{row:0>40}");
+    for name in [&one as &dyn Fn(usize) -> String, &few, &large] {
+        let mut capture = Capture::default();
+        let thread = capture.add_thread(Thread { tid: 7, ..Thread::default() });
+        for row in 0..GROUP_ROWS + 40_003 {
+            let text = capture.intern_text(&name(row));
+            let (time_ns, depth) = (row as u64, 0);
+            capture.scopes.push(Scope { thread, name: text.clone(), start_ns: time_ns, end_ns: time_ns, depth });
+            let maybe = (row % 5 > 0 && row < GROUP_ROWS).then(|| text.clone());
+            let (flow, stage) = (None, FlowStage::Taken);
+            capture.flows.push(FlowEvent { time_ns, thread, topic: text, flow, stage, name: maybe, period_ns: None });
+        }
+        let folder = tempfile::tempdir().unwrap();
+        write(&capture, folder.path()).unwrap();
+        let read = read(folder.path()).unwrap();
+        assert!(read.scopes[..] == capture.scopes[..] && read.flows[..] == capture.flows[..]);
+    }
+}

@@ -64,6 +64,8 @@ impl InputFormat for Ctf {
 struct Import {
     /// By trace and class.
     classes: Vec<Vec<Class>>,
+    /// Events that fill no table, by trace and class.
+    others: Vec<Vec<u64>>,
     /// Time zero of the capture, in ns since 1970: that of the first trace's clock.
     origin_ns: i64,
     events: u64,
@@ -86,7 +88,7 @@ struct LastCaller {
 }
 
 /// A class of events, with the places of the fields that all kinds need.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Class {
     kind: Kind,
     tid: Option<FieldPlace>,
@@ -97,10 +99,10 @@ struct Class {
     address: Option<FieldPlace>,
     /// The address of a callback.
     callback: Option<FieldPlace>,
+    /// The address of a message.
+    message: Option<FieldPlace>,
     /// Whether the context of the stream alone says who made an event.
     names_caller: bool,
-    /// Events that fill no table.
-    others: u64,
 }
 
 impl Class {
@@ -119,7 +121,7 @@ impl Class {
                 names_caller: [tid, pid, name].iter().flatten().all(FieldPlace::is_of_stream),
                 address: schema.field(class, "addr"),
                 callback: schema.field(class, "callback"),
-                others: 0,
+                message: schema.field(class, "message"),
             }
         };
         schema.events.iter().enumerate().map(of).collect()
@@ -145,6 +147,7 @@ impl Import {
         let origin = traces.iter().find_map(|trace| trace.schema.clocks.first());
         let origin_ns = origin.map_or(0, |clock| clock.ns(0));
         Self {
+            others: classes.iter().map(|classes| vec![0; classes.len()]).collect(),
             classes,
             origin_ns,
             events: 0,
@@ -161,10 +164,14 @@ impl Import {
     /// Reads all events. `None` if there is no event with a time.
     fn run(mut self, reader: &mut Reader) -> Result<Option<Capture>, DiskError> {
         let vpids: Vec<Option<u32>> = reader.traces().iter().map(environment_pid).collect();
+        let classes = std::mem::take(&mut self.classes);
         while let Some(event) = reader.next_event() {
             self.events += 1;
             match event.time_ns().and_then(|ns| u64::try_from(ns.checked_sub(self.origin_ns)?).ok()) {
-                Some(time_ns) => self.event(&event, time_ns, vpids[event.trace()]),
+                Some(time_ns) => {
+                    let class = &classes[event.trace()][event.class_index()];
+                    self.event(class, &event, time_ns, vpids[event.trace()]);
+                }
                 None => self.untimed += 1,
             }
             if self.trace.wants_names() {
@@ -175,14 +182,13 @@ impl Import {
         self.finish(reader)
     }
 
-    fn event(&mut self, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) {
+    fn event(&mut self, class: &Class, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) {
         self.trace.at(time_ns);
-        let class = self.classes[event.trace()][event.class_index()];
         match class.kind {
             Kind::Kernel(kind) => kernel::take(kind, event, time_ns, &mut self.trace),
             Kind::Ros2(kind) => {
                 let Some(caller) = self.caller(class, event, time_ns, vpid) else { return };
-                ros2::take((kind, class.callback), event, caller, time_ns, &mut self.messages, &mut self.trace);
+                ros2::take(kind, &ros2::Call { event, class }, caller, time_ns, &mut self.messages, &mut self.trace);
             }
             Kind::Function(functions::Kind::Enter) => {
                 let Some(caller) = self.caller(class, event, time_ns, vpid) else { return };
@@ -199,20 +205,20 @@ impl Import {
                 self.functions.map(pid, event);
             }
             Kind::Other => {
-                self.classes[event.trace()][event.class_index()].others += 1;
+                self.others[event.trace()][event.class_index()] += 1;
                 self.caller_if_known(class, event, time_ns, vpid);
             }
         }
     }
 
-    fn caller(&mut self, class: Class, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) -> Option<Caller> {
+    fn caller(&mut self, class: &Class, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) -> Option<Caller> {
         let caller = self.caller_if_known(class, event, time_ns, vpid);
         self.without_thread += u64::from(caller.is_none());
         caller
     }
 
     /// The thread that made an event, by the contexts `vtid` and `vpid`; it is added if it is new.
-    fn caller_if_known(&mut self, class: Class, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) -> Option<Caller> {
+    fn caller_if_known(&mut self, class: &Class, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) -> Option<Caller> {
         let bytes = event.stream_context_bytes().filter(|_| class.names_caller);
         let last = self.callers.get(event.stream()).filter(|last| bytes == Some(&last.bytes));
         if let Some(caller) = last.and_then(|last| last.caller)
@@ -289,7 +295,7 @@ impl Import {
     /// Which events fill no table.
     fn note_of_others(&self, reader: &Reader) -> Option<String> {
         let names = reader.traces().iter().flat_map(|trace| &trace.schema.events).map(|class| class.name.as_str());
-        others::note(names.zip(self.classes.iter().flatten().map(|class| class.others)), self.events)
+        others::note(names.zip(self.others.iter().flatten().copied()), self.events)
     }
 }
 

@@ -1,25 +1,30 @@
 //! Events of ros2_tracing: callbacks are scopes, and messages flows.
 
 use stepscope_assemble::ros2::{self, CallbackEvent, Fields, Kind, Messages, Stage};
-use stepscope_ctf::{Event, FieldPlace};
+use stepscope_ctf::Event;
 use stepscope_model::quantity::plural;
 use stepscope_model::{Capture, FlowEvent};
 
-use super::{number, text};
+use super::{Class, number, text};
 use crate::import::trace::{Caller, Trace};
 
 /// An event as a call.
-struct Call<'a> {
-    event: &'a Event<'a>,
-    /// The field that most events have alone.
-    callback: Option<FieldPlace>,
+pub(super) struct Call<'a> {
+    pub event: &'a Event<'a>,
+    pub class: &'a Class,
 }
 
 impl Fields for Call<'_> {
     fn number(&self, field: &str) -> Option<u64> {
-        match (field, self.callback) {
-            ("callback", Some(callback)) => self.event.value(callback)?.as_u64(),
-            _ => number(self.event, field),
+        // Fields that most events have.
+        let place = match field {
+            "callback" => self.class.callback,
+            "message" => self.class.message,
+            _ => None,
+        };
+        match place {
+            Some(place) => self.event.value(place)?.as_u64(),
+            None => number(self.event, field),
         }
     }
 
@@ -30,15 +35,15 @@ impl Fields for Call<'_> {
 
 /// Takes an event.
 pub(super) fn take(
-    (kind, callback): (Kind, Option<FieldPlace>),
-    event: &Event<'_>,
+    kind: Kind,
+    call: &Call<'_>,
     caller: Caller,
     time_ns: u64,
     messages: &mut Messages,
     trace: &mut Trace,
 ) {
     let by = ros2::Caller { pid: caller.pid, tid: caller.tid };
-    match messages.take(kind, &Call { event, callback }, by, time_ns) {
+    match messages.take(kind, call, by, time_ns) {
         Some(CallbackEvent::Started { callback, name }) => trace.begin(caller, callback, name, time_ns),
         Some(CallbackEvent::Ended { callback, .. }) => trace.end(caller, callback, time_ns),
         None => {}

@@ -31,7 +31,7 @@ enum Work<R> {
 
 struct Running<R> {
     give: SyncSender<Group<R>>,
-    /// Memory of groups that were written, for the next ones.
+    /// Rows of groups that were written: their memory is for the next ones.
     free: Receiver<Vec<R>>,
     thread: JoinHandle<io::Result<Written>>,
 }
@@ -61,6 +61,8 @@ impl<R: LongRow> LongTable<R> {
             Work::Waiting(_) | Work::Failed => None,
         };
         self.group = free.unwrap_or_else(|| Vec::with_capacity(GROUP_ROWS));
+        // Texts are shared with this thread, which counts who has them: cheaper here than on the other thread.
+        self.group.clear();
         Ok(())
     }
 
@@ -130,7 +132,6 @@ fn write<R: LongRow>(
         let settled = R::sort(&mut rows);
         writer.write(&R::columns(&keys, &rows[..settled]))?;
         rest.extend(rows.drain(settled..));
-        rows.clear();
         // It is freed if there is other memory already.
         if let Err(TrySendError::Full(rows) | TrySendError::Disconnected(rows)) = free.try_send(rows) {
             drop(rows);
