@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -90,8 +91,8 @@ fn the_import_of_a_trace_leaves_nothing_but_the_capture() {
     let at = folder.path();
     write_trace(&at.join("trace"), 3);
     // What a killed import left.
-    fs::create_dir(at.join(".robot.capture.part")).unwrap();
-    fs::write(at.join(".robot.capture.part/flows.parquet"), "half").unwrap();
+    fs::create_dir(at.join(".robot.capture.part-a1B2c3D4")).unwrap();
+    fs::write(at.join(".robot.capture.part-a1B2c3D4/flows.parquet"), "half").unwrap();
     for calls in [3, 2] {
         write_trace(&at.join("trace"), calls);
         let imported = stepscope(at, &["import", "trace", "-o", "robot.capture", "--force"]);
@@ -103,4 +104,25 @@ fn the_import_of_a_trace_leaves_nothing_but_the_capture() {
     let mut left: Vec<_> = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["robot.capture", "trace"]);
+}
+
+#[test]
+fn two_imports_to_one_folder_at_a_time_leave_one_whole_capture() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_trace(&at.join("short"), 1_000);
+    write_trace(&at.join("long"), 200_000);
+    let import = |trace: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stepscope"));
+        command.args(["import", trace, "-o", "robot.capture", "--force"]).current_dir(at);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let (mut long, mut short) = (import("long"), import("short"));
+    assert!(short.wait().unwrap().success() && long.wait().unwrap().success());
+    let capture = stepscope_model::disk::read(&at.join("robot.capture")).unwrap();
+    let scopes = capture.scopes.iter().count() as u64;
+    assert!([1_000, 200_000].contains(&scopes) && capture.flows.iter().count() as u64 == 2 * scopes, "{scopes}");
+    let mut left: Vec<_> = fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["long", "robot.capture", "short"]);
 }

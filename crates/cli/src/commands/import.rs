@@ -75,8 +75,12 @@ impl Import {
             import::attach(&mut capture, dimension)
                 .map_err(|why| Failure::Usage(format!("{}: {why}", self.file.display())))?;
         }
-        disk::remove(&output)?;
-        progress::of_step("writing the capture", || disk::write(&capture, &output))?;
+        // Another import may have made it meanwhile.
+        super::refuse_to_replace(&output, self.force)?;
+        progress::of_step("writing the capture", || match part {
+            Some(part) => part.complete(&capture, &output),
+            None => disk::remove(&output).and_then(|()| disk::write(&capture, &output)),
+        })?;
         for note in &capture.info.notes {
             eprintln!("note: {note}");
         }

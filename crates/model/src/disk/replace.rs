@@ -22,11 +22,16 @@ pub fn replace(capture: &Capture, folder: &Path) -> Result<(), DiskError> {
     let parent = folder.parent().ok_or_else(|| DiskError::io(folder)(io::ErrorKind::InvalidInput.into()))?;
     let new = tempfile::Builder::new().prefix(".").suffix(".part").tempdir_in(parent).map_err(DiskError::io(parent))?;
     write(capture, new.path())?;
-    prepare(new.path(), folder).map_err(DiskError::io(new.path()))?;
-    renameat_with(CWD, new.path(), CWD, folder, RenameFlags::EXCHANGE)
-        .map_err(|error| DiskError::io(folder)(cannot_exchange(&error.into())))?;
+    exchange(new.path(), folder)?;
     // From here on `new` is the path of the old capture.
     keep_other_files(new.path(), folder).map_err(DiskError::io(folder))
+}
+
+/// Exchanges a new capture and an old one, in one step. The folder of the new one gets the mode and the owner of the old one.
+pub(super) fn exchange(new: &Path, folder: &Path) -> Result<(), DiskError> {
+    prepare(new, folder).map_err(DiskError::io(new))?;
+    renameat_with(CWD, new, CWD, folder, RenameFlags::EXCHANGE)
+        .map_err(|error| DiskError::io(folder)(cannot_exchange(&error.into())))
 }
 
 fn cannot_exchange(error: &io::Error) -> io::Error {
@@ -55,7 +60,7 @@ fn prepare(new: &Path, old: &Path) -> io::Result<()> {
 }
 
 /// Moves what is not of the capture.
-fn keep_other_files(old: &Path, new: &Path) -> io::Result<()> {
+pub(super) fn keep_other_files(old: &Path, new: &Path) -> io::Result<()> {
     let of_capture =
         |name: &str| [INFO_FILE, RAW_LOG_FILE, FILES_FOLDER].contains(&name) || table_files().any(|file| file == name);
     for entry in fs::read_dir(old)? {
