@@ -7,6 +7,7 @@
 
 mod graph;
 mod messages;
+mod services;
 
 use strum::{EnumString, VariantArray};
 
@@ -39,6 +40,12 @@ pub enum Kind {
     /// A service has this callback.
     #[strum(serialize = "rclcpp_service_callback_added")]
     ServiceCallback,
+    /// A client of a service is made.
+    #[strum(serialize = "rcl_client_init")]
+    Client,
+    /// The transport gives the client an id (Kilted and later).
+    #[strum(serialize = "rmw_client_init")]
+    ClientId,
     /// A timer is made.
     #[strum(serialize = "rcl_timer_init")]
     Timer,
@@ -75,6 +82,18 @@ pub enum Kind {
     /// It is taken from there.
     #[strum(serialize = "rclcpp_ring_buffer_dequeue")]
     Dequeued,
+    /// A client sends a request (Kilted and later).
+    #[strum(serialize = "rmw_send_request")]
+    RequestSent,
+    /// A service takes one.
+    #[strum(serialize = "rmw_take_request")]
+    RequestTaken,
+    /// A service sends a response.
+    #[strum(serialize = "rmw_send_response")]
+    ResponseSent,
+    /// A client takes one.
+    #[strum(serialize = "rmw_take_response")]
+    ResponseTaken,
 }
 
 impl Kind {
@@ -89,7 +108,8 @@ impl Kind {
 
 /// The arguments of a call by their names.
 pub trait Fields {
-    /// A number, an address or a handle.
+    /// A number, an address or a handle. Of an id of 16 bytes, `client_gid` and `gid` are the first 8 in little-endian order, and
+    /// `client_gid_rest` and `gid_rest` the others.
     fn number(&self, field: &str) -> Option<u64>;
     /// A text.
     fn text(&self, field: &str) -> Option<&[u8]>;

@@ -196,7 +196,9 @@ impl Fields for Arguments<'_> {
     fn number(&self, field: &str) -> Option<u64> {
         let (read, bytes) = self.find(field)?;
         match read {
-            Read::Word(_) => bytes.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes)),
+            Read::Word(_) | Read::First(_) | Read::Second(_) => {
+                bytes.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))
+            }
             Read::Byte(_) => bytes.first().map(|&byte| byte.into()),
             Read::Text(_) | Read::TopicOf(_) => None,
         }

@@ -12,6 +12,9 @@ use super::{Fields, Kind};
 /// A handle of a process.
 type Handle = (u32, u64);
 
+/// The id of a client, which the transport sends with each request.
+pub(super) type ClientId = [u64; 2];
+
 /// What has callbacks, by its handle.
 #[derive(Debug, Clone, Default)]
 struct Owner {
@@ -29,6 +32,9 @@ pub(super) struct Endpoint {
     pub node: Option<Arc<str>>,
 }
 
+/// A message: its topic and its number there.
+pub(super) type Message = (Arc<str>, u64);
+
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: FxHashMap<Handle, String>,
@@ -40,6 +46,10 @@ pub(super) struct Graph {
     /// Handles of publishers and topics of subscriptions, by the handles of the transport.
     rmw_publishers: FxHashMap<Handle, u64>,
     rmw_subscriptions: FxHashMap<Handle, Arc<str>>,
+    /// Handles of services, clients and their ids, by the handles of the transport.
+    rmw_services: FxHashMap<Handle, u64>,
+    rmw_clients: FxHashMap<Handle, Owner>,
+    client_ids: FxHashMap<Handle, ClientId>,
     /// Handles of subscriptions, by their objects.
     subscriptions: FxHashMap<Handle, u64>,
     /// Handles of owners, or objects of subscriptions, by callbacks.
@@ -77,7 +87,11 @@ impl Graph {
             | Kind::Sent
             | Kind::Taken
             | Kind::Enqueued
-            | Kind::Dequeued => None,
+            | Kind::Dequeued
+            | Kind::RequestSent
+            | Kind::RequestTaken
+            | Kind::ResponseSent
+            | Kind::ResponseTaken => None,
             Kind::Publisher => handle("publisher_handle").map(|handle| {
                 let what = shown("topic_name").map(|name| topic(&name));
                 self.unnamed.remove(&handle);
@@ -99,8 +113,20 @@ impl Graph {
             }),
             Kind::Service => handle("service_handle").map(|handle| {
                 let what = shown("service_name").map(|name| service(&name));
+                if let Some(rmw) = event.number("rmw_service_handle") {
+                    self.rmw_services.insert((pid, rmw), handle.1);
+                }
                 self.owners.insert(handle, Owner { node, what, period_ns: None });
             }),
+            Kind::Client => handle("rmw_client_handle").map(|handle| {
+                let what = shown("service_name").map(|name| service(&name));
+                self.rmw_clients.insert(handle, Owner { node, what, period_ns: None });
+            }),
+            Kind::ClientId => {
+                handle("rmw_client_handle").zip(client_id(event, "gid", "gid_rest")).map(|(handle, id)| {
+                    self.client_ids.insert(handle, id);
+                })
+            }
             Kind::Timer => handle("timer_handle").map(|handle| {
                 let owner = self.owners.entry(handle).or_default();
                 owner.period_ns = event.number("period");
@@ -151,9 +177,27 @@ impl Graph {
 
     /// A publisher by its handle.
     pub fn publisher(&self, pid: u32, handle: u64) -> Option<Endpoint> {
-        let publisher = self.publishers.get(&(pid, handle))?;
-        let node = publisher.node.and_then(|node| self.nodes.get(&(pid, node)));
-        Some(Endpoint { topic: publisher.what.clone()?, node: node.map(|name| name.as_str().into()) })
+        self.endpoint(pid, self.publishers.get(&(pid, handle))?)
+    }
+
+    fn endpoint(&self, pid: u32, owner: &Owner) -> Option<Endpoint> {
+        let node = owner.node.and_then(|node| self.nodes.get(&(pid, node)));
+        Some(Endpoint { topic: owner.what.clone()?, node: node.map(|name| name.as_str().into()) })
+    }
+
+    /// A service by the transport's handle.
+    pub fn rmw_service(&self, pid: u32, handle: u64) -> Option<Endpoint> {
+        self.endpoint(pid, self.owners.get(&(pid, *self.rmw_services.get(&(pid, handle))?))?)
+    }
+
+    /// A client by the transport's handle.
+    pub fn rmw_client(&self, pid: u32, handle: u64) -> Option<Endpoint> {
+        self.endpoint(pid, self.rmw_clients.get(&(pid, handle))?)
+    }
+
+    /// The id of a client, by the transport's handle.
+    pub fn client_id(&self, pid: u32, handle: u64) -> Option<ClientId> {
+        self.client_ids.get(&(pid, handle)).copied()
     }
 
     /// A publisher that was made before the recording and publishes within its process, where nothing tells its topic.
@@ -196,6 +240,11 @@ impl Graph {
             (None, None, None) => format!("callback {callback:#x}"),
         }
     }
+}
+
+/// The id of a client, by the names of its two halves.
+pub(super) fn client_id(call: &impl Fields, first: &str, rest: &str) -> Option<ClientId> {
+    Some([call.number(first)?, call.number(rest)?])
 }
 
 /// What a topic is called. An action has hidden ones: `/fibonacci/_action/feedback` is `action /fibonacci: feedback`.

@@ -14,6 +14,9 @@
 //! A message that was published on another machine, or outside of the recording, is named by its source timestamp
 //! ([`FlowNumber::Stamped`]): a merged capture joins it with its publication.
 //!
+//! A request to a service and its response are messages, too: their topics are `service /add` and `service /add response`. They are
+//! joined by the id of the client and the number of the request.
+//!
 //! Where the calls that describe publishers and subscriptions are missing, because the program ran before, the topic that a uprobe
 //! reads from the transport's handle stands in for them.
 
@@ -23,7 +26,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use stepscope_model::{FlowNumber, FlowStage};
 
-use super::graph::{self, Endpoint, Graph};
+use super::graph::{self, Endpoint, Graph, Message};
+use super::services::Services;
 use super::{Fields, Kind};
 
 /// Time from a publication to its source timestamp, at most: DDS may first allocate, serialise and wait for a lock.
@@ -93,14 +97,12 @@ pub struct Messages {
     threads: FxHashMap<Caller, OnThread>,
     /// Messages in buffers, by process, buffer and place.
     buffered: FxHashMap<(u32, u64, u64), Message>,
+    services: Services,
     /// Messages that were taken and whose publication was not seen.
     pub unmatched: u64,
     /// Takes without a known subscription, and publications without a known publisher.
     pub unknown: u64,
 }
-
-/// A message: its topic and its number there.
-type Message = (Arc<str>, u64);
 
 #[derive(Debug, Default)]
 struct Topic {
@@ -157,6 +159,7 @@ impl Messages {
             topics: FxHashMap::default(),
             threads: FxHashMap::default(),
             buffered: FxHashMap::default(),
+            services: Services::default(),
             unmatched: 0,
             unknown: 0,
         }
@@ -190,6 +193,9 @@ impl Messages {
             Kind::Dequeued => self.take_from_buffer(caller, call, time_ns),
             Kind::CallbackStart => return Some(self.callback_start(caller, call.number("callback")?, time_ns)),
             Kind::CallbackEnd => return Some(self.callback_end(caller, call.number("callback"), time_ns)),
+            Kind::RequestSent | Kind::RequestTaken | Kind::ResponseSent | Kind::ResponseTaken => {
+                self.take_service_call(kind, call, caller, time_ns);
+            }
             kind => self.graph.learn(kind, call, caller.pid),
         }
         None
@@ -266,6 +272,39 @@ impl Messages {
         }
         let (flow, stage) = (Some(flow), FlowStage::Sent);
         self.stages.push(Stage { caller, time_ns, topic, flow, stage, name: None, period_ns: None });
+    }
+
+    fn take_service_call(&mut self, kind: Kind, call: &impl Fields, caller: Caller, time_ns: u64) {
+        let pid = caller.pid;
+        if call.number("taken") == Some(0) {
+            return;
+        }
+        match kind {
+            Kind::RequestSent | Kind::ResponseSent => {
+                let Some((Endpoint { topic, node }, key)) = Services::sent(kind, call, pid, &self.graph) else {
+                    self.unknown += 1;
+                    return;
+                };
+                let flow = self.topics.entry(topic.clone()).or_default().add(time_ns);
+                if let Some(key) = key {
+                    self.services.send(key, (topic.clone(), flow));
+                }
+                let stage = |stage, name| {
+                    let (topic, flow) = (topic.clone(), Some(flow));
+                    Stage { caller, time_ns, topic, flow, stage, name, period_ns: None }
+                };
+                self.stages.extend([stage(FlowStage::Published, node), stage(FlowStage::Sent, None)]);
+            }
+            _ => {
+                let message = self.services.receive(kind, call, pid, &self.graph);
+                self.unmatched += u64::from(message.is_none());
+                self.take_message(caller, time_ns, message);
+                if kind == Kind::ResponseTaken {
+                    // No callback of rclcpp tells that it is for a response.
+                    self.on(caller).taken = None;
+                }
+            }
+        }
     }
 
     fn receive(&mut self, caller: Caller, call: &impl Fields, time_ns: u64) {

@@ -13,6 +13,10 @@ pub(super) enum Read {
     Word(usize),
     /// Its first byte.
     Byte(usize),
+    /// The first 64 bits at its address.
+    First(usize),
+    /// The next 64 bits there.
+    Second(usize),
     /// The text at its address.
     Text(usize),
     /// The topic of a `rmw_publisher_t` or `rmw_subscription_t`: their third field, in all versions of `rmw/types.h`.
@@ -23,9 +27,9 @@ pub(super) enum Read {
 const TOPIC_AT: usize = 16;
 
 #[cfg(target_arch = "x86_64")]
-const REGISTERS: [&str; 4] = ["%di", "%si", "%dx", "%cx"];
+const REGISTERS: [&str; 5] = ["%di", "%si", "%dx", "%cx", "%r8"];
 #[cfg(target_arch = "aarch64")]
-const REGISTERS: [&str; 4] = ["%x0", "%x1", "%x2", "%x3"];
+const REGISTERS: [&str; 5] = ["%x0", "%x1", "%x2", "%x3", "%x4"];
 
 impl Read {
     /// What the kernel is asked to fetch (kernel documentation, `trace/uprobetracer.rst`).
@@ -33,6 +37,8 @@ impl Read {
         match self {
             Self::Word(number) => format!("{}:u64", REGISTERS[number]),
             Self::Byte(number) => format!("{}:u8", REGISTERS[number]),
+            Self::First(number) => format!("+0({}):u64", REGISTERS[number]),
+            Self::Second(number) => format!("+8({}):u64", REGISTERS[number]),
             Self::Text(number) => format!("+0({}):string", REGISTERS[number]),
             Self::TopicOf(number) => format!("+0(+{TOPIC_AT}({})):string", REGISTERS[number]),
         }
@@ -57,8 +63,10 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
     Subscription("subscription_handle": Word 0, "node_handle": Word 1, "rmw_subscription_handle": Word 2, "topic_name": Text 3)
     SubscriptionObject("subscription_handle": Word 0, "subscription": Word 1)
     SubscriptionCallback("subscription": Word 0, "callback": Word 1)
-    Service("service_handle": Word 0, "node_handle": Word 1, "service_name": Text 3)
+    Service("service_handle": Word 0, "node_handle": Word 1, "rmw_service_handle": Word 2, "service_name": Text 3)
     ServiceCallback("service_handle": Word 0, "callback": Word 1)
+    Client("node_handle": Word 1, "rmw_client_handle": Word 2, "service_name": Text 3)
+    ClientId("rmw_client_handle": Word 0, "gid": First 1, "gid_rest": Second 1)
     Timer("timer_handle": Word 0, "period": Word 1)
     TimerCallback("timer_handle": Word 0, "callback": Word 1)
     TimerNode("timer_handle": Word 0, "node_handle": Word 1)
@@ -70,6 +78,10 @@ pub(super) const FUNCTIONS: &[Function] = functions! {
     Taken("rmw_subscription_handle": Word 0, "message": Word 1, "source_timestamp": Word 2, "taken": Byte 3, "topic_name": TopicOf 0)
     Enqueued("buffer": Word 0, "index": Word 1)
     Dequeued("buffer": Word 0, "index": Word 1)
+    RequestSent("rmw_client_handle": Word 0, "sequence_number": Word 2)
+    RequestTaken("rmw_service_handle": Word 0, "client_gid": First 2, "client_gid_rest": Second 2, "sequence_number": Word 3, "taken": Byte 4)
+    ResponseSent("rmw_service_handle": Word 0, "client_gid": First 2, "client_gid_rest": Second 2, "sequence_number": Word 3)
+    ResponseTaken("rmw_client_handle": Word 0, "sequence_number": Word 2, "taken": Byte 4)
     CallbackStart("callback": Word 0)
     CallbackEnd("callback": Word 0)
 };

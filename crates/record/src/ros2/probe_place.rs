@@ -10,7 +10,7 @@ use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Instruct
 const MOST_INSTRUCTIONS: usize = 12;
 
 /// Registers with arguments that are read.
-const ARGUMENTS: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, Register::RCX];
+const ARGUMENTS: [Register; 5] = [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8];
 
 /// Offset of the place from the start of the function, whose code this is. 0 if no place is better.
 pub(super) fn cheapest(code: &[u8]) -> u64 {

@@ -1,7 +1,7 @@
 //! Events of ros2_tracing: callbacks are scopes, and messages flows.
 
 use stepscope_assemble::ros2::{self, CallbackEvent, Fields, Kind, Messages, Stage};
-use stepscope_ctf::Event;
+use stepscope_ctf::{Event, Value};
 use stepscope_model::quantity::plural;
 use stepscope_model::{Capture, FlowEvent};
 
@@ -22,15 +22,29 @@ impl Fields for Call<'_> {
             "message" => self.class.message,
             _ => None,
         };
-        match place {
-            Some(place) => self.event.value(place)?.as_u64(),
-            None => number(self.event, field),
+        match (place, field) {
+            (Some(place), _) => self.event.value(place)?.as_u64(),
+            (None, "gid" | "client_gid") => half_of_id(self.event, field, 0),
+            (None, "gid_rest") => half_of_id(self.event, "gid", 8),
+            (None, "client_gid_rest") => half_of_id(self.event, "client_gid", 8),
+            (None, _) => number(self.event, field),
         }
     }
 
     fn text(&self, field: &str) -> Option<&[u8]> {
         text(self.event, field)
     }
+}
+
+/// Eight bytes of an id, from one on, as a number in little-endian order.
+fn half_of_id(event: &Event<'_>, field: &str, first: usize) -> Option<u64> {
+    let Value::Array(id) = event.field(field)? else { return None };
+    let mut bytes = [0; 8];
+    let mut elements = id.iter().skip(first);
+    for byte in &mut bytes {
+        *byte = u8::try_from(elements.next()?.as_u64()?).ok()?;
+    }
+    Some(u64::from_le_bytes(bytes))
 }
 
 /// Takes an event.

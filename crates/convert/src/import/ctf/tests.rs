@@ -21,7 +21,7 @@ stream {
 };
 "#;
 
-/// Events with their fields: `s` for a text, `i` for a signed number, `u` for another one.
+/// Events with their fields: `s` for a text, `i` for a signed number, `g` for an id of 16 bytes, `u` for another number.
 const EVENTS: &[(&str, &str)] = &[
     ("sched_switch", "s:prev_comm u:prev_tid i:prev_state s:next_comm u:next_tid"),
     ("sched_waking", "s:comm u:tid"),
@@ -45,6 +45,14 @@ const EVENTS: &[(&str, &str)] = &[
     ("ros2:rcl_publish", "u:publisher_handle u:message"),
     ("ros2:rmw_publish", "u:message"),
     ("ros2:rmw_take", "u:rmw_subscription_handle u:message i:source_timestamp u:taken"),
+    ("ros2:rcl_service_init", "u:service_handle u:node_handle u:rmw_service_handle s:service_name"),
+    ("ros2:rclcpp_service_callback_added", "u:service_handle u:callback"),
+    ("ros2:rmw_client_init", "u:rmw_client_handle g:gid"),
+    ("ros2:rcl_client_init", "u:client_handle u:node_handle u:rmw_client_handle s:service_name"),
+    ("ros2:rmw_send_request", "u:rmw_client_handle u:request i:sequence_number"),
+    ("ros2:rmw_take_request", "u:rmw_service_handle u:request g:client_gid i:sequence_number u:taken"),
+    ("ros2:rmw_send_response", "u:rmw_service_handle u:response g:client_gid i:sequence_number i:timestamp"),
+    ("ros2:rmw_take_response", "u:rmw_client_handle u:response i:sequence_number i:source_timestamp u:taken"),
     ("ros2:rclcpp_executor_execute", "u:handle"),
     ("lttng_ust_statedump:bin_info", "u:baddr u:memsz s:path"),
     ("lttng_ust_cyg_profile:func_entry", "u:addr"),
@@ -59,6 +67,7 @@ fn metadata() -> String {
             .map(|field| match field.split_once(':').unwrap() {
                 ("s", name) => format!("string _{name};"),
                 ("i", name) => format!("i64 _{name};"),
+                ("g", name) => format!("integer {{ size = 8; align = 8; signed = false; }} _{name}[16];"),
                 (_, name) => format!("u64 _{name};"),
             })
             .collect();
@@ -87,6 +96,7 @@ fn trace(drawn: &str) -> tempfile::TempDir {
         for (field, argument) in fields.zip(arguments) {
             match field.as_bytes()[0] {
                 b's' => stream.extend(argument.bytes().chain([0])),
+                b'g' => stream.extend(argument.parse::<u128>().unwrap().to_be_bytes()),
                 _ => stream.extend(argument.parse::<i64>().unwrap().to_le_bytes()),
             }
         }
@@ -291,6 +301,49 @@ fn a_source_timestamp_long_after_the_last_publication_is_of_no_message() {
     let capture = read(&TALKER_AND_LISTENER.replace("STAMP", "1000000000060000000"));
     let is_matched = |event: &String| event.contains("taken") && !event.contains('@');
     assert!(!flows(&capture).iter().any(is_matched), "{:?}", flows(&capture));
+}
+
+#[test]
+fn requests_and_responses_of_services_are_followed_by_the_ids_of_clients() {
+    // The ids of the two clients differ in their last byte alone, and the requests have equal numbers.
+    let capture = read(
+        "1 0 5/5 ros2:rcl_node_init 100 client /
+         2 0 5/5 ros2:rmw_client_init 111 256
+         3 0 5/5 ros2:rcl_client_init 110 100 111 /add
+         4 0 5/5 ros2:rmw_client_init 121 257
+         5 0 5/5 ros2:rcl_client_init 120 100 121 /add
+         6 0 8/8 ros2:rcl_node_init 200 server /
+         7 0 8/8 ros2:rcl_service_init 210 200 211 /add
+         8 0 8/8 ros2:rclcpp_service_callback_added 210 400
+         10 0 5/5 ros2:rmw_send_request 111 77 1
+         20 0 5/6 ros2:rmw_send_request 121 78 1
+         30 0 8/9 ros2:rmw_take_request 211 79 257 1 1
+         40 0 8/9 ros2:callback_start 400
+         50 0 8/9 ros2:rmw_send_response 211 80 257 1 1000
+         60 0 8/9 ros2:callback_end 400
+         65 0 8/9 ros2:rmw_take_request 211 79 0 0 0
+         70 0 5/6 ros2:rmw_take_response 121 81 1 1000 1
+         80 0 5/5 ros2:rmw_take_response 111 81 1 1000 1
+         90 0 5/5 ros2:rmw_send_request 999 77 2",
+    );
+    assert_eq!(
+        flows(&capture),
+        [
+            "10 5 service /add 0 published /client",
+            "10 5 service /add 0 sent -",
+            "20 6 service /add 1 published /client",
+            "20 6 service /add 1 sent -",
+            "30 9 service /add 1 taken -",
+            "40 9 service /add 1 callback_start /server: service /add",
+            "50 9 service /add response 0 published /server",
+            "50 9 service /add response 0 sent -",
+            "60 9 service /add 1 callback_end /server: service /add",
+            "70 6 service /add response 0 taken -",
+        ]
+    );
+    let notes = capture.info.notes.join("\n");
+    assert!(notes.contains("1 message without a publication"), "{notes}");
+    assert!(notes.contains("1 message of unknown publishers and subscriptions"), "{notes}");
 }
 
 #[test]
