@@ -1,12 +1,13 @@
 //! Perfetto's traces (`.perfetto-trace`, `.pftrace`): packets of protobuf messages.
 //!
-//! Packets come in the order of their writers, so all events are read first and put in order by time. They need some 100 bytes
-//! each until then.
+//! Packets come in the order of their writers, so all events are read first and put in order by time. An import keeps them in a file
+//! until then (56 bytes each); views that read a trace keep them in memory.
 
 mod clocks;
 mod order;
 mod packets;
 mod proto;
+mod records;
 mod sched;
 mod tracks;
 
@@ -74,7 +75,7 @@ impl InputFormat for Perfetto {
     fn read(&self, input: Input<'_>, options: &ImportOptions) -> Result<Capture, ImportError> {
         let name = input.name().to_owned();
         let content = Content::of(input)?;
-        let mut reading = Reading::default();
+        let mut reading = Reading { ordered: Ordered::new(options.folder.clone()), ..Reading::default() };
         let mut packets = Packets::new(content.bytes());
         let mut done = 0;
         while let Some(packet) = packets.next() {
@@ -314,7 +315,7 @@ impl Reading {
         let notes = self.notes();
         let losses = Losses { malformed_records: self.damaged, lost_records: self.gaps, ..Losses::default() };
         let mut ftrace = Ftrace::new(trace, b"");
-        self.ordered.give(&self.names, &mut ftrace);
+        self.ordered.give(&self.names, &mut ftrace)?;
         ftrace.trace.finish(losses, notes, REMEDIES, symbolizer)
     }
 

@@ -25,7 +25,7 @@ pub use tasks::Named;
 use tasks::Tasks;
 
 /// The thread of a program that made an event.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     /// 0 if it is not known.
     pub pid: u32,
