@@ -245,13 +245,13 @@ mod tests {
             2 => What::End { caller: caller(at) },
             3 => What::Slice { caller: caller(at), name: name(at), end_ns: u64::MAX - u64::from(at) },
             4 => What::Count { caller: caller(at), name: name(at), value: -i64::from(at) },
-            5 => What::Measure { pid: (at % 3 > 0).then_some(at), name: name(at), value: i64::from(at) },
+            5 => What::Measure { pid: (at % 3 != 1).then_some(at), name: name(at), value: i64::from(at) },
             _ => What::Kernel {
                 kind: KINDS[at as usize % KINDS.len()],
                 cpu: at,
                 tid: at + 2,
                 in_interrupt: at % 16 > 8,
-                numbers: [Some(-1), None, (at % 3 > 0).then_some(i64::MAX)],
+                numbers: [Some(-1), None, (at % 3 != 1).then_some(i64::MAX)],
                 texts: [(at % 3 > 1).then_some(u32::MAX), Some(at)],
             },
         };
