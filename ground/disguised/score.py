@@ -49,18 +49,40 @@ class Subject:
         self.options = told.get("options", "").split()
         # A batch program ends by itself before that.
         self.seconds = told.get("seconds", SECONDS)
-        self.needs = told.get("needs")
+        self.needs = told.get("needs", "").split()
         self.is_plain = AS_A_USER or not re.search(r"[\"']ready|loop\.hpp", source.read_text())
 
+    def missing(self):
+        """What the program needs and this machine lacks; None if there is all."""
+        for need in self.needs:
+            if not self.has(need):
+                return need
+        return "python3" if self.source.suffix == ".py" and self.python() is None else None
+
+    def has(self, need):
+        """Whether there is this file, or package of C or C++; of a program in Python this program or module."""
+        if "/" in need:
+            return os.path.exists(need)
+        if self.source.suffix != ".py":
+            return bool(shutil.which("pkg-config")) and subprocess.call(["pkg-config", "--exists", need]) == 0
+        python = self.python()
+        imports = lambda: subprocess.call([python, "-c", f"import {need}"], stderr=subprocess.DEVNULL) == 0
+        return bool(shutil.which(need)) or (python is not None and imports())
+
+    def python(self):
+        """The interpreter, by its path."""
+        python = next(filter(None, map(shutil.which, PYTHON)), None)
+        return os.environ.get("PYTHON", python) if self.needs else python
+
+    def packages(self, question):
+        """What the compiler is told of packages, by `pkg-config`."""
+        packages = [need for need in self.needs if "/" not in need]
+        return subprocess.check_output(["pkg-config", question, *packages], text=True).split() if packages else []
+
     def command(self, folder):
-        """The program with its arguments but the setting; None if this machine cannot run it."""
+        """The program with its arguments but the setting."""
         if self.source.suffix == ".py":
-            python = next(filter(None, map(shutil.which, PYTHON)), None)
-            if self.needs:
-                python = os.environ.get("PYTHON", python)
-            has = lambda: subprocess.call([python, "-c", f"import {self.needs}"], stderr=subprocess.DEVNULL) == 0
-            if python is None or (self.needs and not has()):
-                return None
+            python = self.python()
             if self.needs:
                 return [python, str(self.source)]
             # A shim is a shell script, which would be recorded, too.
@@ -74,9 +96,10 @@ class Subject:
         else:
             compiler = ["gcc"] if self.source.suffix == ".c" else ["g++", "-std=c++20"]
             for build, output in [(self.build, program), ((self.mended or "").split(), f"{program}_mended")]:
-                flags = [*build, "-Wall", "-DSTEPSCOPE_MARKS=1", f"-I{MARKS / 'c'}", "-pthread"]
+                flags = ["-Wall", "-DSTEPSCOPE_MARKS=1", f"-I{MARKS / 'c'}", "-pthread", *self.packages("--cflags"), *build]
                 if build:
-                    subprocess.check_call([*compiler, *flags, self.source, "-o", output, *self.libraries, "-lm"])
+                    libraries = [*self.libraries, *self.packages("--libs")]
+                    subprocess.check_call([*compiler, *flags, self.source, "-o", output, *libraries, "-lm"])
         if self.strip:
             subprocess.check_call(["strip", *([] if self.strip == "all" else [self.strip]), program])
         return [str(program)]
@@ -159,11 +182,11 @@ def main():
     sources = sorted(one for kind in ["c", "cpp", "py", "rs"] for one in HERE.glob(f"*.{kind}"))
     sources = [one for one in sources if one.name != pathlib.Path(__file__).name]
     subjects = [Subject(one) for one in sources if any(fnmatch.fnmatch(one.stem, want) for want in wanted)]
-    subjects = [(one, one.command(folder)) for one in subjects]
-    for subject, command in subjects:
-        if command is None:
-            print(f"skipped: {subject.name}: no python3{f' with {subject.needs}' if subject.needs else ''}")
-    subjects = [(one, command) for one, command in subjects if command]
+    lacking = [(one, one.missing()) for one in subjects]
+    for subject, missing in lacking:
+        if missing:
+            print(f"skipped: {subject.name}: no {missing}")
+    subjects = [(one, one.command(folder)) for one, missing in lacking if not missing]
     in_lab = [(one, command) for one, command in subjects if not one.is_plain]
     if not os.environ.get("AGAIN"):
         for subject, command in subjects:
