@@ -51,7 +51,8 @@ pub(crate) fn ownership_option(selection: &Selection<'_>) -> String {
     let all = weights.total().weight;
     let mut costs = BTreeMap::<String, u128>::new();
     let by_function = functions.all().zip(weights.attributed_by_function(functions));
-    for ((_, function), amount) in by_function.filter(|(_, amount)| !amount.is_zero()) {
+    let own = by_function.filter(|((id, _), amount)| !amount.is_zero() && !functions.is_installed(*id));
+    for ((_, function), amount) in own {
         if let Some(pattern) = own_code(&function.name) {
             *costs.entry(pattern).or_default() += amount.weight;
         }

@@ -13,6 +13,7 @@ use stepscope_model::{Capture, Frame, FrameId, FrameKind, Module, ModuleId, Stac
 
 use crate::query::family::Family;
 use crate::query::frame_kind;
+use crate::query::installed::{Standing, standings};
 use crate::query::ownership::Owned;
 use crate::query::qualified_name::{own_name, python_function};
 
@@ -82,6 +83,8 @@ pub struct Functions {
     nearest_program: Vec<Option<FunctionId>>,
     /// Whether each function is of the program; empty where ownership is configured.
     of_program: Vec<bool>,
+    /// Where each function's code stands; empty where ownership is configured, or all of it is installed.
+    standings: Vec<Standing>,
     outermost: Vec<bool>,
     any_owned: bool,
     owning_nothing: Vec<String>,
@@ -101,10 +104,15 @@ impl Functions {
             let has_script = found.functions.iter().any(is_of_script);
             let is_library = |one: &Function| {
                 (has_python && (is_python_library(one) || is_python_extension(one)))
-                    || (has_script && is_of_package(one))
+                    || (has_script && (is_of_package(one) || is_generated(one)))
             };
             let of_program = found.functions.iter().map(|one| is_of_program(one) && !is_library(one)).collect();
             found.of_program = of_program;
+            found.standings = standings(capture, &found.of_frame, &found.of_program);
+            // A template of an installed header is a library, like the code in a module of its own.
+            for (is_of_program, standing) in found.of_program.iter_mut().zip(&found.standings) {
+                *is_of_program &= *standing != Standing::Header;
+            }
             found.nearest_program = found.nearest(capture, |id| found.of_program[id.index()]);
         }
         found.outermost = found.find_outermost(capture);
@@ -166,6 +174,11 @@ impl Functions {
     /// Whether costs are attributed to this function: an owned one, or without configured ownership one of the program.
     pub fn is_owner(&self, id: FunctionId) -> bool {
         if self.any_owned { self.get(id).owned } else { self.of_program[id.index()] }
+    }
+
+    /// Whether a function is of an installed library, while other code of the program is not installed. Never where ownership is configured.
+    pub fn is_installed(&self, id: FunctionId) -> bool {
+        self.standings.get(id.index()).is_some_and(|standing| *standing != Standing::Own)
     }
 
     /// The user's group that this function belongs to.
@@ -303,6 +316,11 @@ fn is_in_package(file: &str) -> bool {
 
 fn is_of_package(function: &Function) -> bool {
     python_function(&function.name).is_some_and(|(_, file)| is_in_package(file))
+}
+
+/// Whether it is a Python function without a file: a package made it at run time, as `dataclass` does.
+fn is_generated(function: &Function) -> bool {
+    python_function(&function.name).is_some_and(|(_, file)| file.starts_with('<'))
 }
 
 /// Whether it is a Python function that is neither installed nor of the standard library.

@@ -17,6 +17,7 @@ pub mod frame_kind;
 pub mod function_names;
 pub mod functions;
 pub mod heap;
+mod installed;
 pub mod loops;
 pub(crate) mod machine_speed;
 pub mod naming;

@@ -57,6 +57,30 @@ pub fn enclosing(closure: &str) -> Option<&str> {
     ["::{lambda", "::{{closure}}"].iter().find_map(|mark| closure.find(mark)).map(|at| &closure[..at])
 }
 
+/// The name of the Python function that a comprehension or a `lambda` is written in. `None` if it is neither.
+pub fn enclosing_python(name: &str) -> Option<&str> {
+    const PARTS: [&str; 5] = ["<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>"];
+    name.rsplit_once(".<locals>.").filter(|(_, part)| PARTS.contains(part)).map(|(outer, _)| outer)
+}
+
+/// A name without the inline namespaces of versions: `sdf::v12::Root` is `sdf::Root`.
+pub fn without_version(name: &str) -> Cow<'_, str> {
+    let mut kept = Cow::Borrowed(name);
+    while let Some((at, length)) = version(&kept) {
+        kept.to_mut().replace_range(at..at + length, "");
+    }
+    kept
+}
+
+/// Where `::v12` is in a name, before the next `::`, and its length.
+fn version(name: &str) -> Option<(usize, usize)> {
+    name.match_indices("::v").find_map(|(at, mark)| {
+        let digits = name[at + mark.len()..].bytes().take_while(u8::is_ascii_digit).count();
+        let end = at + mark.len() + digits;
+        (digits > 0 && name[end..].starts_with("::")).then_some((at, end - at))
+    })
+}
+
 /// The function's own qualified name: return type, template arguments, parameter lists, ABI tags, thunk prefixes and the
 /// compiler's clone suffixes removed. Enclosing functions of lambdas and local classes stay, without their parameters.
 ///

@@ -25,6 +25,7 @@ mod finding;
 mod gain;
 mod kinds;
 mod laws;
+mod libraries;
 mod pacing;
 mod pieces;
 mod python;
@@ -252,7 +253,8 @@ impl Diagnosis {
                 let named = named.map(|found| stage::told(own, found));
                 named.map(|found| (kind, found)).collect::<Vec<_>>()
             };
-            Some(Shown { seen: own, found: without_effects(KINDS.iter().flat_map(of_kind).collect()) })
+            let found = without_effects(KINDS.iter().flat_map(of_kind).collect());
+            Some(Shown { seen: own, found: libraries::for_users(own, found) })
         });
         let mut diagnosis = Self::default();
         if indices.iter().any(|&index| is_smaller(index)) {

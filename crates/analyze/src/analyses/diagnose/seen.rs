@@ -19,7 +19,7 @@ use crate::analyses::critical_path::PathWeights;
 use crate::query::events::{self, Role};
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::off_cpu::OffCpu;
-use crate::query::qualified_name::{enclosing, own_name, python_function};
+use crate::query::qualified_name::{enclosing, enclosing_python, own_name, python_function, without_version};
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 use crate::query::weights::{Amount, StackWeights, percent};
@@ -159,9 +159,10 @@ impl<'s, 'a> Seen<'s, 'a> {
         let costly = self.inclusive().into_iter().filter(|(_, amount)| self.share(*amount) >= LEAST_OF_CLOSURE);
         let written_in = costly.filter_map(|(closure, _)| {
             let own = own_name(self.name(closure));
-            let outer = enclosing(&own)?;
+            let outer = enclosing_python(self.name(closure)).or_else(|| enclosing(&own))?;
             let caller = self.common_owner_above(closure, &self.under(closure))?;
-            (own_name(self.name(caller)) == outer).then_some((closure, caller))
+            let name = self.name(caller);
+            (name == outer || own_name(name) == outer).then_some((closure, caller))
         });
         written_in.collect()
     }
@@ -584,6 +585,7 @@ fn take_probes(cpu: &mut StackWeights, selection: &Selection<'_>) -> Amount {
 /// Whether it is no owned function, and its name begins like this.
 pub(super) fn is_one_of(function: &Function, starts: &[&str]) -> bool {
     let own = own_name(&function.name);
+    let own = without_version(&own);
     !function.owned && starts.iter().any(|start| own.starts_with(start))
 }
 

@@ -72,6 +72,15 @@ fn a_file_that_is_opened_for_each_record_is_found_with_its_writes() {
 }
 
 #[test]
+fn a_stream_that_opens_a_file_is_part_of_opening_it_and_no_text() {
+    let stream = "sim::Log;std::basic_ofstream<char, std::char_traits<char> >::basic_ofstream";
+    let opens = format!("{stream};std::basic_filebuf<char>::open;__x64_sys_openat [kernel]");
+    let locale = format!("{stream};std::locale::locale;std::basic_ios<char>::init");
+    let capture = looping(|_, tenth| work(tenth, &[(1, &opens), (3, &locale)], "sim::Move"));
+    assert_eq!(found(&capture), ["file-opened-each-time | sim::Log | 30"]);
+}
+
+#[test]
 fn containers_built_in_each_step_differ_from_temporaries_for_look_ups() {
     let titles = |capture: &Capture| {
         drawn::selected(capture, &["sim::"], |selection| {

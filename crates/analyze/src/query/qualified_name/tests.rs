@@ -192,3 +192,18 @@ proptest! {
         prop_assert_eq!(own_name(&printed), "dart::World::step");
     }
 }
+
+#[test]
+fn a_comprehension_is_written_in_its_function_and_a_nested_function_is_its_own() {
+    assert_eq!(enclosing_python("Arm.observe.<locals>.<listcomp>"), Some("Arm.observe"));
+    assert_eq!(enclosing_python("Arm.observe.<locals>.helper"), None);
+    assert_eq!(enclosing_python("<listcomp>"), None);
+}
+
+#[test]
+fn inline_namespaces_of_versions_are_left_out() {
+    assert_eq!(without_version("sdf::v12::Root::Load"), "sdf::Root::Load");
+    assert_eq!(without_version("a::v1::b::v23::c"), "a::b::c");
+    assert_eq!(without_version("a::v1x::b"), "a::v1x::b");
+    assert_eq!(without_version("geo::v2"), "geo::v2");
+}

@@ -10,7 +10,7 @@ use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::recorded::{FileUse, Recorded};
-use crate::analyses::diagnose::seen::{Seen, kernel_name, parts};
+use crate::analyses::diagnose::seen::{Seen, is_one_of, kernel_name, parts};
 use crate::query::functions::FunctionId;
 use crate::query::weights::Amount;
 use crate::query::work::Work;
@@ -62,10 +62,13 @@ impl Kind for FileReopened {
         let least = if seen.is_loading() { LEAST_IN_LOADING } else { LEAST };
         let opens = |work: Work| work == Work::OpenFile;
         let files = |work: Work| matches!(work, Work::OpenFile | Work::WriteFile | Work::ReadFile | Work::FileState);
-        let in_python = python::below(seen, &OF_PYTHON);
-        // CPython makes objects around each file.
+        let mut around = python::below(seen, &OF_PYTHON);
+        // CPython makes objects around each file, and C++ streams.
+        if !seen.is_loading() {
+            around.iter_mut().zip(file_streams(seen)).for_each(|(at, of_stream)| *at |= of_stream);
+        }
         let opener =
-            |stack: StackId| seen.owner(stack).filter(|_| opens(seen.work[stack.index()]) || in_python[stack.index()]);
+            |stack: StackId| seen.owner(stack).filter(|_| opens(seen.work[stack.index()]) || around[stack.index()]);
         let owners = seen.by_function(opener).into_iter().filter(|(_, amount)| seen.share(*amount) >= least);
         owners
             .filter_map(|(owner, all)| {
@@ -83,7 +86,7 @@ impl Kind for FileReopened {
                 let is_of_files = seen.is_at(owner, files);
                 let goes = |stack: StackId| is_of_files(stack) || is_open(stack);
                 let of_files = seen.sum(goes);
-                let without = parts((0..in_python.len()).map(|index| goes(StackId::from_index(index))));
+                let without = parts((0..around.len()).map(|index| goes(StackId::from_index(index))));
                 let (title, confidence) = match seen.is_loading() {
                     true => (format!("`{}` opens many files while loading", seen.name(owner)), Confidence::Fair),
                     false => (format!("`{}` opens a file each time it is used", seen.name(owner)), Confidence::Strong),
@@ -101,6 +104,14 @@ impl Kind for FileReopened {
             })
             .collect()
     }
+}
+
+/// One flag per stack: whether a stream of C++ for a file is made, opened, closed or released there. Reading and writing are functions of other
+/// classes.
+pub(super) fn file_streams(seen: &Seen<'_, '_>) -> Vec<bool> {
+    seen.paths_through(|function| {
+        is_one_of(function, &["std::basic_ofstream::", "std::basic_ifstream::", "std::basic_fstream::"])
+    })
 }
 
 /// Least part of opening that writing and creating are, if files are written and created.

@@ -8,6 +8,8 @@
 //! takes much more than what it does with the others. Or it calls a function of each, nearly all of which only load and compare. Look-alikes: neighbours that are tested with arithmetic, and walks of a graph,
 //! whose elements are loaded by index.
 //!
+//! A [query](super::table_scans) that reads a whole table is a scan, too.
+//!
 //! The size has to be the number of elements: if `n` stands for ten each, a visit seems to cost ten times as much.
 
 use stepscope_model::LoopShape;
@@ -62,7 +64,9 @@ impl Kind for FullScan {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let (Some(laws), false, Some(_), true) = (&seen.laws, seen.is_loading(), &seen.loops, seen.is_timed()) else {
-            return passing_loops(seen);
+            let mut found = passing_loops(seen);
+            found.extend(super::table_scans::found(seen));
+            return found;
         };
         let mut found: Vec<(Found, Vec<bool>, Amount)> = Vec::new();
         // Callers first: the deepest function with most of their cost takes their place.

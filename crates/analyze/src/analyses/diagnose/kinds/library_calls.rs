@@ -322,11 +322,20 @@ pub(super) static PARSERS: LibraryCalls = LibraryCalls {
         "sdf::readFile",
         "sdf::readString",
         "sdf::Root::Load",
+        "pybullet_loadURDF",
+        "pybullet_loadSDF",
+        "pybullet_loadMJCF",
     ],
     between: &[],
     of_python: &["pyexpat_xmlparser_Parse"],
     python_files: &[],
-    effects: &["values-through-text", "allocations-each-step", "text-compared-each-step", "text-keys-each-step"],
+    effects: &[
+        "values-through-text",
+        "text-parsed-each-step",
+        "allocations-each-step",
+        "text-compared-each-step",
+        "text-keys-each-step",
+    ],
 };
 
 /// Each text of a batch may be another one: that parsing comes back shows nothing.

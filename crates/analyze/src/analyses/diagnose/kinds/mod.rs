@@ -44,12 +44,14 @@ mod reference_counts;
 mod releases;
 mod run_queue;
 mod sleep_within;
+mod slow_setting;
 mod small_arrays;
 mod small_messages;
 mod small_pieces;
 mod small_writes;
 mod stalls;
 mod superlinear;
+mod table_scans;
 mod text_conversion;
 mod text_keys;
 mod text_look_up;
@@ -72,6 +74,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &decoding::Decoding,
     &decoding::Encoding,
     &text_conversion::TextConversion,
+    &slow_setting::SlowSetting,
     &list_search::ListSearch,
     &text_look_up::TextLookUp,
     &text_keys::TextKeys,

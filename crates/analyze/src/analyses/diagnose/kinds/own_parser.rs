@@ -40,7 +40,7 @@ impl Kind for OwnParser {
     }
 
     fn effects(&self) -> &'static [&'static str] {
-        library_calls::PARSERS.effects()
+        &["values-through-text", "allocations-each-step", "text-compared-each-step", "text-keys-each-step"]
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {

@@ -4,7 +4,7 @@
 //! or a file that must be text. Text that is only written looks like one, so such findings are weak and have no gain. A program that writes
 //! nothing, though it puts text together all the time, throws the text away.
 
-use super::library_calls;
+use super::{file_reopened, library_calls};
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
@@ -55,7 +55,10 @@ impl Kind for TextConversion {
         };
         // A parser of numbers that throws is another kind.
         let throwing = library_calls::EXCEPTIONS.stacks(seen);
-        let is_text = |stack: StackId| seen.work[stack.index()] == Work::Formatting && !throwing[stack.index()];
+        let opening = file_reopened::file_streams(seen);
+        let is_text = |stack: StackId| {
+            seen.work[stack.index()] == Work::Formatting && !throwing[stack.index()] && !opening[stack.index()]
+        };
         let converter = |stack: StackId| user(stack).filter(|_| is_text(stack));
         let is_unwritten = is_unwritten(seen, seen.sum(|stack| converter(stack).is_some()));
         let mut found = Vec::new();
@@ -74,7 +77,7 @@ impl Kind for TextConversion {
             }
             let of_owner = |index: usize| {
                 let stack = StackId::from_index(index);
-                user(stack) == Some(owner) && goes(seen.work[index]) && !throwing[index]
+                user(stack) == Some(owner) && goes(seen.work[index]) && !throwing[index] && !opening[index]
             };
             let without = || parts((0..seen.work.len()).map(of_owner));
             let both = seen.sum(|stack| there_and_back[stack.index()] && is_at(stack));
