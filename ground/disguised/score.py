@@ -75,7 +75,7 @@ class Subject:
         return os.environ.get("PYTHON", python) if self.needs else python
 
     def packages(self, question):
-        """What the compiler is told of packages, by `pkg-config`."""
+        """The compiler's options for packages, by `pkg-config`."""
         packages = [need for need in self.needs if "/" not in need]
         return subprocess.check_output(["pkg-config", question, *packages], text=True).split() if packages else []
 

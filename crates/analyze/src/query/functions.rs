@@ -108,7 +108,8 @@ impl Functions {
             };
             let of_program = found.functions.iter().map(|one| is_of_program(one) && !is_library(one)).collect();
             found.of_program = of_program;
-            found.standings = standings(capture, &found.of_frame, &found.of_program);
+            let of_frame: Vec<usize> = found.of_frame.iter().map(|id| id.index()).collect();
+            found.standings = standings(capture, &of_frame, &found.of_program);
             // A template of an installed header is a library, like the code in a module of its own.
             for (is_of_program, standing) in found.of_program.iter_mut().zip(&found.standings) {
                 *is_of_program &= *standing != Standing::Header;

@@ -5,7 +5,6 @@
 
 use stepscope_model::{Capture, Frame};
 
-use crate::query::functions::FunctionId;
 use crate::query::qualified_name::python_function;
 
 /// Beginnings of the folders of installed modules, programs and headers.
@@ -29,14 +28,14 @@ fn is_installed(path: &str) -> bool {
         || ["/site-packages/", "/dist-packages/"].iter().any(|part| path.contains(part))
 }
 
-/// Where each function's code stands. Empty if the program has no code of known source outside of these folders.
-pub(crate) fn standings(capture: &Capture, of_frame: &[FunctionId], of_program: &[bool]) -> Vec<Standing> {
+/// Where each function's code stands; `of_frame` has the row of each frame's function. Empty if the program has no code of known source outside of these folders.
+pub(crate) fn standings(capture: &Capture, of_frame: &[usize], of_program: &[bool]) -> Vec<Standing> {
     let mut found: Vec<Option<Standing>> = vec![None; of_program.len()];
     let mut has_own = false;
     for (frame, function) in capture.frames.iter().zip(of_frame) {
         let (standing, is_own) = standing(capture, frame);
-        has_own |= is_own && of_program[function.index()];
-        let known = &mut found[function.index()];
+        has_own |= is_own && of_program[*function];
+        let known = &mut found[*function];
         // One place of its own is enough: debug information may name a header for some of the lines.
         *known = Some(match *known {
             Some(Standing::Own) => Standing::Own,
