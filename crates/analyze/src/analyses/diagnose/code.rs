@@ -96,6 +96,18 @@ fn hot_code(selection: &Selection<'_>) -> BTreeMap<ModuleId, Vec<u64>> {
             places.insert((owner.index(), place.module, place.address));
         }
     }
+    // A function that calls itself has little time of its own, perhaps, and much below it.
+    for (node, subtree) in capture.stacks.iter().zip(weights.subtrees(capture)) {
+        let (function, Some(caller)) = (functions.of_frame(node.frame), node.parent) else { continue };
+        if !functions.is_owner(function) || functions.of_node(capture, caller) != function {
+            continue;
+        }
+        let caller = &capture.frames[capture.stacks[caller.index()].frame.index()];
+        if let (Some(module), Some(address)) = (caller.module, caller.address) {
+            of_owner[function.index()] += subtree.weight;
+            places.insert((function.index(), module, address));
+        }
+    }
     let least = weights.total().weight as f64 * LEAST / 100.0;
     let mut code: BTreeMap<ModuleId, Vec<u64>> = BTreeMap::new();
     for (owner, module, address) in places {
