@@ -102,31 +102,10 @@ pub(super) enum Priority {
 pub(super) fn raise_priority() -> Priority {
     let real_time = set_scheduler(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1);
     // SAFETY: takes numbers; 0 means this thread.
-    if real_time || unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) } == 0 {
-        return Priority::Raised;
+    match real_time || unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) } == 0 {
+        true => Priority::Raised,
+        false => Priority::Ordinary,
     }
-    shorten_slice();
-    Priority::Ordinary
-}
-
-/// Asks for a CPU in short slices, which needs no rights: a thread that wakes up with a short slice gets its CPU before others whose
-/// slices are longer (Linux 6.12 and newer, `sched_attr.sched_runtime` of an ordinary thread). Its share of the CPU stays the same.
-fn shorten_slice() {
-    /// The shortest that the kernel takes.
-    const SLICE_NS: u64 = 100_000;
-    let attributes = libc::sched_attr {
-        size: size_of::<libc::sched_attr>() as u32,
-        sched_policy: libc::SCHED_OTHER as u32,
-        sched_flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
-        // SAFETY: takes and gives numbers; 0 means this thread.
-        sched_nice: unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) },
-        sched_priority: 0,
-        sched_runtime: SLICE_NS,
-        sched_deadline: 0,
-        sched_period: 0,
-    };
-    // SAFETY: the kernel reads the structure, whose size it knows from its first field. 0 means this thread, and there are no flags.
-    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
 #[cfg(test)]

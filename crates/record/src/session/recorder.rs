@@ -107,8 +107,6 @@ pub(super) struct Recorder {
     /// Since when the stacks of places are known.
     known_since_ns: u64,
     pace: Pace,
-    /// Whether the recorder waited for a CPU before this round, while the rings filled: what can wait does.
-    is_late: bool,
     priority: Priority,
     window_ns: u64,
     /// Start of the first segment, in later ones.
@@ -233,7 +231,6 @@ impl Recorder {
             pending_waits: None,
             known_since_ns: 0,
             pace: Pace::default(),
-            is_late: false,
             priority,
             window_ns,
             recording_start_ns: None,
@@ -305,7 +302,11 @@ impl Recorder {
     pub fn run(mut self, commands: &Receiver<Command>, progress: &Mutex<Progress>) {
         let mut flushed = Instant::now() - FLUSH_EVERY;
         loop {
-            self.wait();
+            self.events.wait(
+                self.pace
+                    .next(self.assembler.losses(), self.marks.are_made() || self.ros2.is_some())
+                    .min(self.longest_round()),
+            );
             self.round();
             self.read_due_resources(flushed.elapsed() >= FLUSH_EVERY);
             self.read_heap();
@@ -341,17 +342,6 @@ impl Recorder {
                 }
             }
         }
-    }
-
-    /// Waits for the next round.
-    fn wait(&mut self) {
-        /// A thread that may run at once is this late at most.
-        const LATE: Duration = Duration::from_millis(20);
-        let longest = self.pace.next(self.assembler.losses(), self.marks.are_made() || self.ros2.is_some());
-        let longest = longest.min(self.longest_round());
-        let began = Instant::now();
-        self.events.wait(longest);
-        self.is_late = began.elapsed() > longest + LATE;
     }
 
     /// Rounds are short at first, where programs in the kernel want to know where the code of the program is.
@@ -542,7 +532,7 @@ impl Recorder {
     /// Reads resources, or a part of them, if it is time.
     fn read_due_resources(&mut self, is_flush: bool) {
         let Some(resources) = &mut self.resources else { return };
-        if !self.is_late && (resources.is_reading() || is_flush && resources.is_due()) {
+        if resources.is_reading() || is_flush && resources.is_due() {
             resources.read(&self.assembler, self.window_ns, &mut self.sink);
         }
     }

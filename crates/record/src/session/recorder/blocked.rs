@@ -70,9 +70,6 @@ impl Recorder {
             Looks::WhileThinned if self.thinning.slices > 1 => clock::now_ns().saturating_sub(AWAITED_NS),
             Looks::WhileThinned => return,
         };
-        if self.is_late {
-            return;
-        }
         let most = (elapsed.as_secs_f64().min(1.0) * looks.max_hz as f64).ceil() as usize;
         for (pid, tid) in looks.take_next(self.assembler.threads_without_stack(last_stack_before), most) {
             let time_ns = clock::now_ns();
