@@ -24,6 +24,10 @@ pub struct Column {
     /// Whether rows of one value belong together, such as those of one capture: a limit of rows applies to each group.
     #[serde(skip)]
     pub groups_rows: bool,
+    /// Whether a limit of rows keeps those with the largest values here, and not the first ones: the rows are a tree, and no row
+    /// has more than the one above it that contains it.
+    #[serde(skip)]
+    pub weighs_rows: bool,
     /// Whether people read its text below the row, over the whole line, and not beside the other columns.
     #[serde(skip)]
     pub below: bool,
@@ -83,6 +87,7 @@ impl Column {
             kind,
             importance: Importance::Normal,
             groups_rows: false,
+            weighs_rows: false,
             below: false,
         }
     }
@@ -141,6 +146,11 @@ impl Column {
     /// The same column with this header for people.
     pub fn labelled(self, label: impl Into<String>) -> Self {
         Self { label: Some(label.into()), ..self }
+    }
+
+    /// The same column, whose largest values a limit of rows keeps.
+    pub fn weighing(self) -> Self {
+        Self { weighs_rows: true, ..self }
     }
 
     /// The same column, whose equal values group rows.

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::column::{Column, Importance};
 use crate::note::{Note, ShownNotes};
+use crate::quantity::number;
 use crate::value::Value;
 
 /// The result of an analysis: typed columns with units and meaning, rows, and notes.
@@ -72,6 +73,24 @@ impl Table {
             let mut kept = keep.iter();
             row.retain(|_| *kept.next().expect("a row has one value per column"));
         }
+    }
+
+    /// Keeps this many rows of a tree, those with the largest weights, in their order: a row stays if one below it does. False if the
+    /// table has no more rows, or no column [weighs](Column::weighs_rows) them.
+    pub fn keep_largest(&mut self, limit: usize) -> bool {
+        let weights: Vec<usize> = (0..self.columns.len()).filter(|&index| self.columns[index].weighs_rows).collect();
+        if weights.is_empty() || self.rows.len() <= limit {
+            return false;
+        }
+        let weight = |row: &Row| weights.iter().filter_map(|&index| number(&row[index])).fold(0.0, f64::max);
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        // Of equal rows the first stays, which contains the others.
+        order.sort_by(|&one, &other| weight(&self.rows[other]).total_cmp(&weight(&self.rows[one])));
+        let mut is_kept = vec![false; order.len()];
+        order[..limit].iter().for_each(|&row| is_kept[row] = true);
+        let mut is_kept = is_kept.into_iter();
+        self.rows.retain(|_| is_kept.next().expect("one flag per row"));
+        true
     }
 
     /// Index of the column of this name.
@@ -192,10 +211,20 @@ impl<'a, R> Columns<'a, R> {
         self.at(Importance::Detail, names)
     }
 
+    /// Makes a limit of rows keep the [largest](Column::weighs_rows) of this column. Panics if the name has no column.
+    pub fn weighing(mut self, name: &str) -> Self {
+        self.column_named(name).weighs_rows = true;
+        self
+    }
+
+    fn column_named(&mut self, name: &str) -> &mut Column {
+        let column = self.filled.iter_mut().map(|(column, _)| column).find(|column| column.name == name);
+        column.unwrap_or_else(|| panic!("there is no column `{name}`"))
+    }
+
     fn at(mut self, importance: Importance, names: &str) -> Self {
         for name in names.split_whitespace() {
-            let column = self.filled.iter_mut().map(|(column, _)| column).find(|column| column.name == name);
-            column.unwrap_or_else(|| panic!("there is no column `{name}`")).importance = importance;
+            self.column_named(name).importance = importance;
         }
         self
     }

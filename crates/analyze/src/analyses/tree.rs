@@ -62,6 +62,7 @@ pub fn of_tree(tree: &CallTree, options: &Options) -> Table {
         .text("category", kind, |row| row.node().map_or(FrameKind::Group, |node| node.kind).name().into())
         .count("depth", "", "Number of callers above it.", |row| row.row.depth)
         .essential("inclusive_share self_share")
+        .weighing("inclusive_share")
         .detail("inclusive self module owned category depth")
         .table("tree", format!("{} by call path", tree.title), rows);
     if !tree.subtitle.is_empty() {

@@ -53,10 +53,10 @@ impl Diagnose {
             return vec![findings];
         }
         let mut tree = cost_tree::table(selections, &cost_tree::Options::default());
-        tree.rows.truncate(ROWS);
         tree.notes.clear();
+        tree.keep_largest(ROWS);
         tree.title =
-            "No known kind of defect has a gain here. What your functions cost, and the most that each could gain"
+            "No known kind of defect gains anything here. The functions that cost most, and the most that each could gain"
                 .to_owned();
         let names = |row| matches!(findings.get(row, "function"), Some(Value::Text(_)));
         if (0..findings.rows.len()).any(names) {

@@ -71,7 +71,7 @@ impl TableQuery {
                 table.columns.iter_mut().filter(|column| column.name == sort.column).for_each(make_essential);
             }
             if let Some(limit) = self.limit {
-                limit_rows(table, limit);
+                limit_rows(table, limit, self.sort.is_some());
             }
             if let Some(columns) = self.columns.as_ref().and_then(|columns| columns.of(table)) {
                 keep_columns(table, &columns);
@@ -98,11 +98,15 @@ impl TableQuery {
     }
 }
 
-/// Keeps the first rows, or those of each group. A note says how many there are.
-fn limit_rows(table: &mut Table, limit: usize) {
+/// Keeps the first rows, or those of each group; of a tree, the largest. A note says how many there are.
+fn limit_rows(table: &mut Table, limit: usize, is_sorted: bool) {
+    let all = table.rows.len();
+    if !is_sorted && table.keep_largest(limit) {
+        let [shown, all] = [limit, all].map(NoteValue::number);
+        return table.note(note!(Rows, "Shows the {} largest of {} rows; `--limit 0` shows all.", shown, all));
+    }
     let groups: Vec<usize> =
         table.columns.iter().enumerate().filter(|(_, column)| column.groups_rows).map(|(index, _)| index).collect();
-    let all = table.rows.len();
     let mut kept: Vec<(Vec<Value>, usize)> = Vec::new();
     table.rows.retain(|row| {
         let group: Vec<Value> = groups.iter().map(|&index| row[index].clone()).collect();
@@ -196,6 +200,24 @@ mod tests {
         assert_eq!(sorted("self"), ["Run", "write", "operator<<", "step<int>"]);
         assert_eq!(sorted("function"), ["Run", "operator<<", "step<int>", "write"]);
         assert_eq!(sorted("function:desc"), ["write", "step<int>", "operator<<", "Run"]);
+    }
+
+    #[test]
+    fn a_limit_keeps_the_largest_rows_of_a_tree_and_the_first_ones_of_a_sorted_table() {
+        let mut tree =
+            Table::new("tree", "Tree", vec![Column::text("tree", ""), Column::percentage("share", "").weighing()]);
+        for (text, share) in [("all", 100.0), ("  load", 5.0), ("    read", 4.0), ("  step", 95.0), ("    scan", 60.0)]
+        {
+            tree.push(vec![text.into(), share.into()]);
+        }
+        let texts = |table: &Table| table.rows.iter().map(|row| as_text(&row[0])).collect::<Vec<_>>();
+        let mut limited = tree.clone();
+        apply(TableQuery { limit: Some(3), ..TableQuery::default() }, &mut limited).unwrap();
+        assert_eq!(texts(&limited), ["all", "  step", "    scan"]);
+        assert_eq!(limited.notes, ["Shows the 3 largest of 5 rows; `--limit 0` shows all."]);
+        let query = TableQuery { limit: Some(3), sort: Some("share:asc".parse().unwrap()), ..TableQuery::default() };
+        apply(query, &mut tree).unwrap();
+        assert_eq!(texts(&tree), ["    read", "  load", "    scan"]);
     }
 
     #[test]
