@@ -182,7 +182,9 @@ fn table_columns<'a>(owners: &'a Owners, scenarios: &'a [Scenario], basis: Basis
                 move |row| cost(row.total[index].cost),
             )
             .with(
-                share("share", "Cost of the function and all that it calls, in percent of all cost").essential(),
+                share("share", "Cost of the function and all that it calls, in percent of all cost")
+                    .essential()
+                    .weighing(),
                 move |row| percent(row.total[index].cost, whole(index)).into(),
             )
             .with(share("self_share", "Cost without the rows below it, in percent of all cost"), move |row| {

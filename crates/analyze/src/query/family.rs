@@ -16,6 +16,8 @@ use crate::query::qualified_name::{own_name, trait_name};
 pub enum Family {
     /// Functions that match a pattern of the user.
     Group(Arc<str>),
+    /// What Stepscope itself does in the recorded program.
+    Recording,
     /// The dynamic linker: symbol look-ups, relocation, loading of libraries.
     DynamicLinking,
     /// Decoders and encoders of images.
@@ -36,13 +38,16 @@ pub enum Family {
     Containers,
     /// System calls, page faults and interrupts.
     Kernel,
+    /// Code of one library that is no run-time library: the name of the library, or of the Python package.
+    Library(Arc<str>),
 }
 
 impl Family {
     /// Its name in tables.
     pub fn name(&self) -> &str {
         match self {
-            Family::Group(pattern) => pattern,
+            Family::Group(name) | Family::Library(name) => name,
+            Family::Recording => "recording by stepscope",
             Family::DynamicLinking => "dynamic linking",
             Family::ImageDecoding => "image decoding",
             Family::Decompression => "decompression",
@@ -59,7 +64,21 @@ impl Family {
     /// Whether it keeps what its functions call: a decoder's allocations are part of decoding. Of other families the
     /// innermost one counts: a container's allocations are allocation.
     pub fn keeps_callees(&self) -> bool {
-        matches!(self, Family::Group(_) | Family::DynamicLinking | Family::ImageDecoding | Family::Decompression)
+        match self {
+            Family::Group(_)
+            | Family::DynamicLinking
+            | Family::ImageDecoding
+            | Family::Decompression
+            | Family::Library(_) => true,
+            Family::Recording
+            | Family::Locks
+            | Family::Allocation
+            | Family::MemoryCopies
+            | Family::TextFormatting
+            | Family::Strings
+            | Family::Containers
+            | Family::Kernel => false,
+        }
     }
 
     /// Whether a function that is no run-time library's is of a library that everybody uses and nobody changes.
@@ -128,7 +147,8 @@ impl Rule {
     }
 }
 
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
+    Rule { family: Family::Recording, modules: &["stepscope-python-", "stepscope-heap-"], anywhere: &[], runtime: &[] },
     Rule {
         family: Family::DynamicLinking,
         modules: &["ld-linux", "ld-musl", "ld-2.", "ld.so", "libdl.", "libdl-"],

@@ -13,7 +13,7 @@ use stepscope_model::{Capture, Frame, FrameId, FrameKind, Module, ModuleId, Stac
 
 use crate::query::family::Family;
 use crate::query::frame_kind;
-use crate::query::installed::{Standing, standings};
+use crate::query::installed::{Standing, is_in_package, library_of_module, library_of_script, standings};
 use crate::query::ownership::Owned;
 use crate::query::qualified_name::{own_name, python_function};
 
@@ -85,6 +85,8 @@ pub struct Functions {
     of_program: Vec<bool>,
     /// Where each function's code stands; empty where ownership is configured, or all of it is installed.
     standings: Vec<Standing>,
+    /// The library of each function that has no owner's code in its module, and is of no run-time library.
+    libraries: Vec<Option<Arc<str>>>,
     outermost: Vec<bool>,
     any_owned: bool,
     owning_nothing: Vec<String>,
@@ -109,6 +111,12 @@ impl Functions {
             let of_program = found.functions.iter().map(|one| is_of_program(one) && !is_library(one)).collect();
             found.of_program = of_program;
             let of_frame: Vec<usize> = found.of_frame.iter().map(|id| id.index()).collect();
+            if has_script {
+                let modules: Vec<bool> = capture.modules.iter().map(|module| is_in_package(&module.path)).collect();
+                let is_of_package = |frame: &Frame| frame.module.is_some_and(|module| modules[module.index()]);
+                let frames = capture.frames.iter().zip(&of_frame).filter(|(frame, _)| is_of_package(frame));
+                frames.for_each(|(_, function)| found.of_program[*function] = false);
+            }
             found.standings = standings(capture, &of_frame, &found.of_program);
             // A template of an installed header is a library, like the code in a module of its own.
             for (is_of_program, standing) in found.of_program.iter_mut().zip(&found.standings) {
@@ -116,6 +124,7 @@ impl Functions {
             }
             found.nearest_program = found.nearest(capture, |id| found.of_program[id.index()]);
         }
+        found.libraries = found.find_libraries(capture);
         found.outermost = found.find_outermost(capture);
         let groups = found.all().filter_map(|(id, function)| Some((id, owned.group_of(&function.name)?.into())));
         found.groups = groups.collect();
@@ -191,7 +200,8 @@ impl Functions {
     pub fn family(&self, id: FunctionId) -> Option<Family> {
         let by_user = self.group(id).map(|group| Family::Group(group.clone()));
         let Function { name, module, kind, .. } = self.get(id);
-        by_user.or_else(|| Family::built_in(name, module, *kind))
+        let of_library = || self.libraries[id.index()].clone().map(Family::Library);
+        by_user.or_else(|| Family::built_in(name, module, *kind)).or_else(of_library)
     }
 
     /// The patterns of ownership that own nothing in this capture.
@@ -279,6 +289,34 @@ impl Functions {
         nearest
     }
 
+    /// The library of each function that has one.
+    fn find_libraries(&self, capture: &Capture) -> Vec<Option<Arc<str>>> {
+        let mut has_owner = vec![false; capture.modules.len()];
+        let frames = || capture.frames.iter().zip(&self.of_frame);
+        for module in frames().filter(|(_, id)| self.is_owner(**id)).filter_map(|(frame, _)| frame.module) {
+            has_owner[module.index()] = true;
+        }
+        let names: Vec<Option<Arc<str>>> =
+            capture.modules.iter().map(|module| Some(library_of_module(&module.path)?.into())).collect();
+        let mut libraries = vec![None; self.functions.len()];
+        for (frame, id) in frames().filter(|(_, id)| !self.is_owner(**id)) {
+            let function = self.get(*id);
+            let name = match (function.kind, frame.module) {
+                (FrameKind::Python, _) => {
+                    python_function(&function.name).and_then(|(_, file)| Some(library_of_script(file)?.into()))
+                }
+                (FrameKind::Native | FrameKind::Unknown, Some(module))
+                    if !has_owner[module.index()] && !is_of_cpython(function) =>
+                {
+                    names[module.index()].clone()
+                }
+                _ => None,
+            };
+            libraries[id.index()] = libraries[id.index()].take().or(name);
+        }
+        libraries
+    }
+
     /// Walks the tree once, depth first, with the functions on the path to the current node.
     fn find_outermost(&self, capture: &Capture) -> Vec<bool> {
         let children = Children::of(capture);
@@ -308,11 +346,6 @@ fn is_of_program(function: &Function) -> bool {
         _ => false,
     };
     is_code && !Family::is_library(&function.name, &function.module, function.kind)
-}
-
-/// Whether a file is of an installed Python package.
-fn is_in_package(file: &str) -> bool {
-    ["site-packages", "dist-packages"].iter().any(|folder| file.contains(folder))
 }
 
 fn is_of_package(function: &Function) -> bool {

@@ -22,10 +22,49 @@ pub(crate) enum Standing {
     Header,
 }
 
+/// Whether a file is of an installed Python package.
+pub(crate) fn is_in_package(path: &str) -> bool {
+    in_packages(path).is_some()
+}
+
+/// The path of a file within the folder of Python packages that it is in.
+fn in_packages(path: &str) -> Option<&str> {
+    ["/site-packages/", "/dist-packages/"].iter().find_map(|folder| Some(path.split_once(folder)?.1))
+}
+
+/// The Python package that a native module is of, or the module's name without version. None for what is no file.
+pub(crate) fn library_of_module(path: &str) -> Option<&str> {
+    if let Some(inside) = in_packages(path) {
+        return package(inside);
+    }
+    let name = path.rsplit('/').next().filter(|name| !name.is_empty() && !name.starts_with(['[', '<']))?;
+    let end = [".so", ".cpython-"].iter().filter_map(|part| name.find(part)).min();
+    Some(&name[..end.unwrap_or(name.len())])
+}
+
+/// The package or module of Python's library that a Python file is of. None for a file of the user.
+pub(crate) fn library_of_script(file: &str) -> Option<&str> {
+    if let Some(inside) = in_packages(file) {
+        return package(inside);
+    }
+    if let Some(module) = file.strip_prefix("<frozen ") {
+        return module.split(['.', '>']).next();
+    }
+    let (_, inside) = file.split_once("/lib/python3")?;
+    package(inside.split_once('/')?.1)
+}
+
+/// The package or module of a path within a folder of packages.
+fn package(inside: &str) -> Option<&str> {
+    let first = inside.split('/').next()?;
+    // Wheels put the libraries that they bring into a folder of their own.
+    let name = first.strip_suffix(".libs").or_else(|| first.strip_suffix(".py")).unwrap_or(first);
+    name.split(".cpython-").next().filter(|name| !name.is_empty())
+}
+
 /// Whether a file stands in a folder of installed software.
 fn is_installed(path: &str) -> bool {
-    FOLDERS.iter().any(|folder| path.starts_with(folder))
-        || ["/site-packages/", "/dist-packages/"].iter().any(|part| path.contains(part))
+    FOLDERS.iter().any(|folder| path.starts_with(folder)) || is_in_package(path)
 }
 
 /// Where each function's code stands; `of_frame` has the row of each frame's function. Empty if the program has no code of known source outside of these folders.
@@ -67,6 +106,7 @@ fn standing(capture: &Capture, frame: &Frame) -> (Standing, bool) {
 
 #[cfg(test)]
 mod tests {
+    use super::{library_of_module, library_of_script};
     use crate::drawn;
     use crate::query::functions::Functions;
     use crate::query::ownership::Owned;
@@ -101,6 +141,42 @@ mod tests {
             ",
         );
         assert_eq!(found, ["Eigen::multiply"]);
+    }
+
+    #[test]
+    fn libraries_have_the_name_of_their_package_or_file() {
+        for (path, name) in [
+            ("/usr/lib/x86_64-linux-gnu/libode.so.8", Some("libode")),
+            ("/venv/lib/python3.11/site-packages/mujoco/libmujoco.so.3.3.2", Some("mujoco")),
+            ("/venv/lib/python3.11/site-packages/numpy.libs/libscipy_openblas64_-32a4.so", Some("numpy")),
+            ("/venv/lib/python3.11/site-packages/pybullet.cpython-311-x86_64-linux-gnu.so", Some("pybullet")),
+            ("/usr/lib/python3.11/lib-dynload/_json.cpython-311-x86_64-linux-gnu.so", Some("_json")),
+            ("[vdso]", None),
+        ] {
+            assert_eq!(library_of_module(path), name, "{path}");
+        }
+        for (file, name) in [
+            ("/venv/lib/python3.11/site-packages/networkx/algorithms/shortest_paths/weighted.py", Some("networkx")),
+            ("/usr/lib/python3.11/copy.py", Some("copy")),
+            ("/usr/lib/python3.11/json/decoder.py", Some("json")),
+            ("<frozen importlib._bootstrap>", Some("importlib")),
+            ("/srv/sim/main.py", None),
+        ] {
+            assert_eq!(library_of_script(file), name, "{file}");
+        }
+    }
+
+    #[test]
+    fn native_code_of_a_python_package_belongs_to_the_script() {
+        let found = owners(
+            "
+            main
+            py::<module>:/srv/fall.py
+            mj_step [lib:/srv/venv/lib/python3.11/site-packages/mujoco/libmujoco.so.3.3.2]
+            1
+            ",
+        );
+        assert_eq!(found, ["py::<module>:/srv/fall.py"]);
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub enum Work {
     Lock,
     /// The dynamic linker.
     Linking,
+    /// What Stepscope itself does in the program.
+    Recording,
     /// Decoding of images and decompression.
     Decoding,
     /// Opening and closing files.
@@ -125,7 +127,8 @@ impl Frame {
         }
         let Some(family) = functions.family(id) else { return Self::Unknown };
         let work = match family {
-            Family::Group(_) | Family::Kernel => return Self::Unknown,
+            Family::Group(_) | Family::Kernel | Family::Library(_) => return Self::Unknown,
+            Family::Recording => Work::Recording,
             Family::DynamicLinking => Work::Linking,
             Family::ImageDecoding | Family::Decompression => Work::Decoding,
             Family::Locks => Work::Lock,
@@ -190,13 +193,14 @@ impl Below {
 
     fn work(self) -> Work {
         match (self.library, self.kernel, self.in_kernel) {
-            // The kernel's part of an allocation is allocation, that of the linker is linking.
+            // The kernel's part of an allocation is allocation, that of the linker is linking, that of the recorder is recording.
             (
                 Some((
                     work @ (Work::Allocation
                     | Work::ContainerGrowth
                     | Work::GrowthMemory
                     | Work::Linking
+                    | Work::Recording
                     | Work::Decoding),
                     _,
                 )),
@@ -398,6 +402,12 @@ mod tests {
         let open = "sim::Save;open64;entry_SYSCALL_64 [kernel];__x64_sys_openat [kernel]";
         assert_eq!(work(open), Work::OpenFile);
         assert_eq!(work(&format!("{open};vfs_read [kernel]")), Work::OpenFile);
+        assert_eq!(
+            work(
+                "sim::Save;stepscope_python_preload::add_stub [lib:/tmp/stepscope-python-1-a.so];__x64_sys_write [kernel]"
+            ),
+            Work::Recording
+        );
         assert_eq!(work("sim::Save;write;__x64_sys_write [kernel];ext4_file_write_iter [kernel]"), Work::WriteFile);
         assert_eq!(work("sim::Watch;read;__x64_sys_read [kernel];seq_read_iter [kernel]"), Work::KernelFile);
         assert_eq!(work("sim::Watch;read;something_else [kernel]"), Work::Kernel);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use stepscope_model::StackId;
+use stepscope_model::{FrameKind, StackId};
 
 use crate::query::family::Family;
 use crate::query::functions::{FunctionId, Functions, Identity, NO_OWNER};
@@ -119,7 +119,10 @@ impl Owners {
             let id = functions.of_node(capture, node);
             states.push(match &kinds[id.index()] {
                 Kind::Owner(identity) => State { owner: self.owner(caller.owner, identity), family: None },
-                Kind::Other(family) => State { family: caller.below(family.as_ref(), id), ..caller },
+                Kind::Other(family) => {
+                    let named = |id| functions.get(id).kind != FrameKind::Unknown;
+                    State { family: caller.below(family.as_ref(), id, named), ..caller }
+                }
             });
         }
         let of_stack = states.into_iter().map(|State { owner, family }| match family {
@@ -276,9 +279,17 @@ struct State {
 }
 
 impl State {
-    /// The family of a function of family `found` that is called here, and the member at which it began.
-    fn below(&self, found: Option<&Family>, function: FunctionId) -> Option<(Family, FunctionId)> {
+    /// The family of a function of family `found` that is called here, and the member at which it began: the first one with a name.
+    fn below(
+        &self,
+        found: Option<&Family>,
+        function: FunctionId,
+        named: impl Fn(FunctionId) -> bool,
+    ) -> Option<(Family, FunctionId)> {
         match (&self.family, found) {
+            (Some((family, first)), Some(found)) if family == found && !named(*first) && named(function) => {
+                Some((family.clone(), function))
+            }
             (Some((family, _)), _) if family.keeps_callees() => self.family.clone(),
             (Some((family, _)), Some(found)) if family == found || *found == Family::Kernel => self.family.clone(),
             (_, Some(found)) => Some((found.clone(), function)),

@@ -72,6 +72,30 @@ fn light_rows_are_added_up_and_a_chain_keeps_what_its_callers_spend_beside_it() 
 }
 
 #[test]
+fn a_library_is_one_row_from_its_first_named_function_on() {
+    let capture = drawn::columns(
+        "
+        main                                                main                                                main
+        py::<module>:/srv/fall.py                           py::<module>:/srv/fall.py                           py::<module>:/srv/fall.py
+        _f.so+0x10 [lib:/v/site-packages/mujoco/_f.so]      _f.so+0x10 [lib:/v/site-packages/mujoco/_f.so]      py::policy:/srv/fall.py
+        mj_step [lib:/v/site-packages/mujoco/libmujoco.so]  mj_step [lib:/v/site-packages/mujoco/libmujoco.so]  ones [lib:/v/site-packages/numpy/_c.so]
+        malloc [lib:libc.so.6]
+        3                                                   4                                                   3
+        ",
+    );
+    assert_eq!(
+        cells(&tree_with(&[&capture], &Owned::nothing()), &["tree", "share", "self_share"]),
+        [
+            "all | 100 | 0",
+            "  <module> | 100 | 0",
+            "    [mujoco] mj_step | 70 | 70",
+            "    policy | 30 | 0",
+            "      [numpy] ones | 30 | 30",
+        ]
+    );
+}
+
+#[test]
 fn code_that_is_not_owned_is_shown_by_family_and_a_decoder_keeps_its_allocations() {
     assert_eq!(
         rows(
