@@ -17,6 +17,8 @@ pub enum LoopShape {
     Visit,
     /// It follows one chain of pointers or indices to its end without a decision, and writes nothing: what it computes is of the whole chain.
     Chain,
+    /// It goes along a column of a matrix, in steps of a row or more, while the loop around it goes from element to element.
+    Columns,
     /// It reads the same memory again and again and changes nothing: only another thread can end it.
     Spin,
 }

@@ -4,6 +4,7 @@
 //! from its start, divided into [blocks and natural loops](graph), and each loop is [classified](shape) by what its
 //! instructions read, write and compare. Only x86-64 is decoded: other code has no loops here.
 
+mod columns;
 mod graph;
 mod indices;
 mod instruction;
@@ -64,7 +65,9 @@ impl Symbolizer {
 
 /// One of a function's loops, if its shape is a known one.
 fn classify(graph: &Graph, loops: &[Natural], natural: &Natural) -> Option<CodeLoop> {
-    let found = shape::classify(graph, loops, natural).or_else(|| indices::chain(graph, natural))?;
+    let found = shape::classify(graph, loops, natural)
+        .or_else(|| indices::chain(graph, natural))
+        .or_else(|| columns::columns(graph, loops, natural))?;
     // Two loops of the same blocks are two ways through one.
     let is_around = |one: &Natural| one.blocks.len() > natural.blocks.len() && one.blocks.contains(&natural.head);
     let is_nested = loops.iter().any(is_around);

@@ -55,6 +55,18 @@ fn drawn(of: &'static [(u64, &'static str)]) -> Capture {
 }
 
 #[test]
+fn a_matrix_that_is_passed_by_columns_gains_half_of_the_loop() {
+    let capture = drawn(&[(4, INSIDE), (5, OTHER)]);
+    assert_eq!(found_with(&capture, LoopShape::Columns, false), ["matrix-by-columns | sim::Look | 20"]);
+    let with_entries = drawn(&[(4, INSIDE), (5, EDGE)]);
+    assert_eq!(
+        found_with(&with_entries, LoopShape::Columns, false),
+        Vec::<String>::new(),
+        "it goes round a few times only"
+    );
+}
+
+#[test]
 fn a_loop_that_searches_is_found_where_no_name_is_left() {
     let capture = drawn(&[(4, INSIDE), (5, OTHER)]);
     assert_eq!(found_with(&capture, LoopShape::Search, false), ["list-search | sim::Look | 40"]);

@@ -10,40 +10,16 @@ use super::finding::{Confidence, Found, explain};
 use super::seen::Seen;
 use crate::query::functions::FunctionId;
 
-/// Kinds of work that a library does because somebody asks for it.
-const ASKED_FOR: [&str; 13] = [
-    "decoding-in-steps",
-    "directory-scan",
-    "encoding-in-steps",
-    "failed-look-ups",
-    "file-opened-each-time",
-    "file-read-again",
-    "file-state-each-step",
-    "parsed-each-step",
-    "pattern-compiled-each-step",
-    "query-per-item",
-    "small-writes-each-step",
-    "text-parsed-each-step",
-    "values-through-text",
-];
-
-/// Kinds whose advice is to change the function that they name.
-const IN_ITS_CODE: [&str; 14] = [
-    "allocations-each-step",
-    "called-very-often",
-    "chain-climbed-each-time",
-    "copies-each-step",
-    "dynamic-casts-each-step",
-    "elements-moved-each-step",
-    "exceptions-each-step",
-    "full-scan-each-step",
-    "list-search",
-    "page-faults-each-step",
-    "references-counted-each-step",
-    "sort-each-step",
-    "text-compared-each-step",
-    "text-keys-each-step",
-];
+/// What a finding of a kind means where its function is of an installed library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InLibrary {
+    /// The same as in the user's code.
+    Alike,
+    /// The library does this work because somebody asks for it: a function of the user decides it.
+    AskedFor,
+    /// Its advice is to change that function, which the user cannot.
+    InItsCode,
+}
 
 /// Least part of a finding's cost below the function that asks for it.
 const NEARLY_ALL: f64 = 0.9;
@@ -67,9 +43,9 @@ pub(super) fn for_users(seen: &Seen<'_, '_>, all: Vec<OfKind>) -> Vec<OfKind> {
             !taken.iter().copied().any(is_it)
                 && !told.iter().any(|(other, found)| is_it((other.name(), found.function)))
         };
-        let found = match user {
-            Some(user) if ASKED_FOR.contains(&kind.name()) && is_free(&user) => asked_for(seen, found, user),
-            user if IN_ITS_CODE.contains(&kind.name()) => in_its_code(seen, found, library, user),
+        let found = match (kind.in_library(), user) {
+            (InLibrary::AskedFor, Some(user)) if is_free(&user) => asked_for(seen, found, user),
+            (InLibrary::InItsCode, user) => in_its_code(seen, found, library, user),
             _ => found,
         };
         told.push((kind, found));

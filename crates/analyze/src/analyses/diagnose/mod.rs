@@ -52,6 +52,7 @@ use self::finding::Found;
 use self::gain::Gain;
 use self::kinds::KINDS;
 use self::laws::Laws;
+use self::libraries::InLibrary;
 use self::seen::Seen;
 use crate::analyses::build;
 use crate::analyses::growth::{self, Series};
@@ -75,6 +76,11 @@ trait Kind: Sync {
     /// Kinds of findings that are an effect of this one if they name the same function.
     fn effects(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// What it means where its function is of an installed library.
+    fn in_library(&self) -> InLibrary {
+        InLibrary::Alike
     }
 
     /// Whether it ends the program in time, whatever it gains: memory that grows.

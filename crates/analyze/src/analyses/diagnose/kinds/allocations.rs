@@ -12,9 +12,9 @@
 use std::collections::BTreeMap;
 
 use super::{copies, python_containers, releases, thrown_away};
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
@@ -60,6 +60,10 @@ pub(super) struct Allocations;
 impl Kind for Allocations {
     fn name(&self) -> &'static str {
         "allocations-each-step"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::InItsCode
     }
 
     fn advice(&self) -> &'static str {

@@ -11,10 +11,10 @@
 use stepscope_model::{LoopShape, StackId};
 
 use super::full_scan::asks_pairs;
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::code::HotLoop;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 
 /// Least share of CPU time.
 const LEAST: f64 = 3.0;
@@ -34,6 +34,10 @@ pub(super) struct CalledOften;
 impl Kind for CalledOften {
     fn name(&self) -> &'static str {
         "called-very-often"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::InItsCode
     }
 
     fn advice(&self) -> &'static str {

@@ -14,9 +14,9 @@ use stepscope_model::StackId;
 
 use super::{copied_texts, releases, thrown_away};
 use crate::Function;
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::{own_name, python_function};
 use crate::query::work::Work;
@@ -40,6 +40,10 @@ pub(super) struct Copies;
 impl Kind for Copies {
     fn name(&self) -> &'static str {
         "copies-each-step"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::InItsCode
     }
 
     fn advice(&self) -> &'static str {

@@ -3,9 +3,9 @@
 //! Evidence: decoders below an owned function in the steady phase. Decoding belongs to loading, once for each content.
 //! Look-alikes: a stream of compressed images or messages, which must be decoded.
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::qualified_name::own_name;
 use crate::query::work::Work;
 use stepscope_model::StackId;
@@ -37,6 +37,10 @@ pub(super) struct Encoding;
 impl Kind for Decoding {
     fn name(&self) -> &'static str {
         "decoding-in-steps"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::AskedFor
     }
 
     fn advice(&self) -> &'static str {
@@ -86,6 +90,10 @@ fn encodes(seen: &Seen<'_, '_>) -> Vec<bool> {
 impl Kind for Encoding {
     fn name(&self) -> &'static str {
         "encoding-in-steps"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::AskedFor
     }
 
     fn advice(&self) -> &'static str {

@@ -3,10 +3,10 @@
 //! Evidence: an owned function lists directories, and it or what it calls opens files or asks for their state. Look-alikes:
 //! a backup, an index that is built once. Recorded system calls count what is listed and looked at.
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Found, explain, percent};
 use crate::analyses::diagnose::recorded::{OPENS, STATES};
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::work::Work;
 
 /// Least share of CPU time of all its work with files.
@@ -23,6 +23,10 @@ pub(super) struct DirectoryScan;
 impl Kind for DirectoryScan {
     fn name(&self) -> &'static str {
         "directory-scan"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::AskedFor
     }
 
     fn advice(&self) -> &'static str {

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns};
 use crate::analyses::diagnose::gain::Gain;
 use crate::analyses::diagnose::recorded::{OPENS, STATES};
 use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::FunctionId;
 
 /// Fewest failed calls while loading, and in a step.
@@ -34,6 +34,10 @@ struct LookUps<'a> {
 impl Kind for FailedLookUps {
     fn name(&self) -> &'static str {
         "failed-look-ups"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::AskedFor
     }
 
     fn advice(&self) -> &'static str {

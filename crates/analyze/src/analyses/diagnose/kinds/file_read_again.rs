@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found};
 use crate::analyses::diagnose::gain::Gain;
 use crate::analyses::diagnose::recorded::{FileUse, READS, Recorded};
 use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::FunctionId;
 use stepscope_model::NoteValue;
 
@@ -24,6 +24,10 @@ pub(super) struct FileReadAgain;
 impl Kind for FileReadAgain {
     fn name(&self) -> &'static str {
         "file-read-again"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::AskedFor
     }
 
     fn advice(&self) -> &'static str {

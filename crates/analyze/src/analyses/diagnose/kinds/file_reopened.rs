@@ -6,11 +6,11 @@
 //!
 //! Recorded system calls show which file is opened how often. In steps, files that are all opened once only are no finding.
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::recorded::{FileUse, Recorded};
 use crate::analyses::diagnose::seen::{Seen, is_one_of, kernel_name, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::FunctionId;
 use crate::query::weights::Amount;
 use crate::query::work::Work;
@@ -44,6 +44,10 @@ pub(super) struct FileReopened;
 impl Kind for FileReopened {
     fn name(&self) -> &'static str {
         "file-opened-each-time"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::AskedFor
     }
 
     fn advice(&self) -> &'static str {

@@ -3,9 +3,9 @@
 //! Evidence: system calls such as `stat` and `access` below one owned function, in all parts of the steady phase. Recorded system
 //! calls say how many. Look-alikes: a directory that is listed, and files that are opened; these have kinds of their own.
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::work::Work;
 
 /// Least share of CPU time.
@@ -16,6 +16,10 @@ pub(super) struct FileState;
 impl Kind for FileState {
     fn name(&self) -> &'static str {
         "file-state-each-step"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::AskedFor
     }
 
     fn advice(&self) -> &'static str {

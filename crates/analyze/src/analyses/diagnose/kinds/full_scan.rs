@@ -15,11 +15,11 @@
 use stepscope_model::LoopShape;
 use stepscope_stats::growth::Growth;
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::code::HotLoop;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, ns, percent, power};
 use crate::analyses::diagnose::laws::{FunctionLaw, Laws};
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::FunctionId;
 use crate::query::weights::Amount;
 use crate::query::work::Work;
@@ -52,6 +52,10 @@ struct Use {
 impl Kind for FullScan {
     fn name(&self) -> &'static str {
         "full-scan-each-step"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::InItsCode
     }
 
     fn advice(&self) -> &'static str {

@@ -7,16 +7,17 @@
 
 use stepscope_model::StackId;
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::{Seen, YIELDING_FUNCTIONS, is_one_of, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::{Function, FunctionId};
 use crate::query::weights::Amount;
 
 /// A group of library functions.
 pub(super) struct LibraryCalls {
     name: &'static str,
+    in_library: InLibrary,
     /// What the owned function does, after its name.
     does: &'static str,
     /// What costs, at the start of a sentence.
@@ -46,6 +47,7 @@ pub(super) struct LibraryCalls {
 /// A sequence is sorted again in every step. Looks alike: data that is new in every step.
 pub(super) static SORT: LibraryCalls = LibraryCalls {
     name: "sort-each-step",
+    in_library: InLibrary::InItsCode,
     does: "sorts",
     subject: "Sorting takes",
     advice: "Keep it sorted and insert in place, use a heap (`std::priority_queue`), or select without sorting (`std::nth_element`).",
@@ -84,6 +86,7 @@ pub(super) static SORT: LibraryCalls = LibraryCalls {
 /// Exceptions are part of the usual way. Looks alike: errors that are real.
 pub(super) static EXCEPTIONS: LibraryCalls = LibraryCalls {
     name: "exceptions-each-step",
+    in_library: InLibrary::InItsCode,
     does: "throws exceptions",
     subject: "Throwing and catching take",
     advice: "Return what is missing as a value (`std::optional`, `None`, a code), and ask before you look it up (`find`, `dict.get`).",
@@ -127,6 +130,7 @@ const FACETS: [&str; 4] = ["std::use_facet", "std::has_facet", "std::__try_use_f
 /// Types are asked for at run time. Looks alike: nothing; the cost is that of the casts.
 pub(super) static CASTS: LibraryCalls = LibraryCalls {
     name: "dynamic-casts-each-step",
+    in_library: InLibrary::InItsCode,
     does: "casts dynamically",
     subject: "`dynamic_cast` takes",
     advice: "Keep the objects of each type apart, ask a virtual function or a number for the type, or cast once and keep the pointer.",
@@ -171,6 +175,7 @@ fn awaits_time(share: f64, part: f64) -> bool {
 /// The clock is read for each item. Looks alike: a loop that waits for a time.
 pub(super) static CLOCKS: LibraryCalls = LibraryCalls {
     name: "clock-read-often",
+    in_library: InLibrary::Alike,
     does: "reads the clock again and again",
     subject: "Reading the clock takes",
     advice: "Read it once a step and pass the time on.",
@@ -189,6 +194,7 @@ pub(super) static CLOCKS: LibraryCalls = LibraryCalls {
 /// A function reads the clock until it is time. Looks alike: a function that only takes times, for each of many items.
 pub(super) static TIME_AWAITED: LibraryCalls = LibraryCalls {
     name: "busy-wait-for-time",
+    in_library: InLibrary::Alike,
     does: "waits in a loop that reads the clock, again and again",
     subject: "Reading the clock, and giving the CPU to others until the next look, take",
     advice: "If the loop keeps a pace, sleep until the time (`clock_nanosleep`, `std::this_thread::sleep_until`): the CPU is free \
@@ -208,6 +214,7 @@ pub(super) static TIME_AWAITED: LibraryCalls = LibraryCalls {
 /// A regular expression is compiled for each use. Looks alike: patterns that come from outside.
 pub(super) static PATTERNS: LibraryCalls = LibraryCalls {
     name: "pattern-compiled-each-step",
+    in_library: InLibrary::AskedFor,
     does: "compiles a regular expression",
     subject: "Compiling and releasing it take",
     advice: "Compile it once and keep it: a member, a constant, a `static`; or compare texts without a pattern.",
@@ -244,6 +251,7 @@ pub(super) static PATTERNS: LibraryCalls = LibraryCalls {
 /// A random generator is made for each use. Looks alike: streams that have to be independent.
 pub(super) static GENERATORS: LibraryCalls = LibraryCalls {
     name: "generator-seeded-each-step",
+    in_library: InLibrary::Alike,
     does: "seeds a random generator",
     subject: "Seeding takes",
     advice: "Keep one generator for each thread. If each item needs its own stream, use one with a small state.",
@@ -275,6 +283,7 @@ pub(super) static GENERATORS: LibraryCalls = LibraryCalls {
 /// Text such as XML, JSON or YAML is parsed for each use. Looks alike: messages from outside.
 pub(super) static PARSERS: LibraryCalls = LibraryCalls {
     name: "parsed-each-step",
+    in_library: InLibrary::AskedFor,
     does: "parses XML, JSON or YAML",
     subject: "Parsing and what it builds take",
     advice: "Parse it once, keep what comes of it, and copy or reset that.",
@@ -344,6 +353,10 @@ const NEVER: f64 = f64::INFINITY;
 impl Kind for LibraryCalls {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn in_library(&self) -> InLibrary {
+        self.in_library
     }
 
     fn advice(&self) -> &'static str {

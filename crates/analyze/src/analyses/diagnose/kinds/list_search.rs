@@ -9,11 +9,11 @@
 
 use stepscope_model::{LoopShape, StackId};
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::code::HotLoop;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::frame_kind::undecorated;
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
@@ -37,6 +37,10 @@ pub(super) struct ListSearch;
 impl Kind for ListSearch {
     fn name(&self) -> &'static str {
         "list-search"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::InItsCode
     }
 
     fn advice(&self) -> &'static str {

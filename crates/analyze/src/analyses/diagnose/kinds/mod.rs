@@ -27,8 +27,10 @@ mod kernel_files;
 mod library_calls;
 mod linking;
 mod list_search;
+mod lock_per_item;
 mod lock_wait;
 mod many_threads;
+mod matrix_by_columns;
 mod memory;
 mod memory_growth;
 mod moved_elements;
@@ -43,6 +45,7 @@ mod recursion;
 mod reference_counts;
 mod releases;
 mod run_queue;
+mod sleep_for_workers;
 mod sleep_within;
 mod slow_setting;
 mod small_arrays;
@@ -76,6 +79,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &text_conversion::TextConversion,
     &slow_setting::SlowSetting,
     &list_search::ListSearch,
+    &matrix_by_columns::MatrixByColumns,
     &text_look_up::TextLookUp,
     &text_keys::TextKeys,
     &copies::Copies,
@@ -101,6 +105,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &page_faults::PageFaults,
     &barrier::Barrier,
     &lock_wait::LockWait,
+    &lock_per_item::LockPerItem,
     &gil_wait::GilWait,
     &false_sharing::FalseSharing,
     &file_wait::FileWait,

@@ -7,9 +7,9 @@
 use stepscope_model::StackId;
 
 use crate::Function;
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::is_of_cpython;
 use crate::query::qualified_name::own_name;
 use crate::query::work::Work;
@@ -41,6 +41,10 @@ pub(super) struct MovedElements;
 impl Kind for MovedElements {
     fn name(&self) -> &'static str {
         "elements-moved-each-step"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::InItsCode
     }
 
     fn advice(&self) -> &'static str {

@@ -8,9 +8,9 @@ use stepscope_model::StackId;
 
 use super::library_calls;
 use super::text_conversion;
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::FunctionId;
 use crate::query::work::Work;
 
@@ -29,6 +29,10 @@ pub(super) struct OwnParser;
 impl Kind for OwnParser {
     fn name(&self) -> &'static str {
         "text-parsed-each-step"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::AskedFor
     }
 
     fn advice(&self) -> &'static str {

@@ -6,9 +6,9 @@
 //! The gain includes the part of mapping and unmapping memory that the function has of all page faults.
 
 use super::thrown_away;
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, percent};
 use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::work::Work;
 
 const LEAST: f64 = 3.0;
@@ -18,6 +18,10 @@ pub(super) struct PageFaults;
 impl Kind for PageFaults {
     fn name(&self) -> &'static str {
         "page-faults-each-step"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::InItsCode
     }
 
     fn advice(&self) -> &'static str {

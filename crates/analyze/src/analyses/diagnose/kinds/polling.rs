@@ -25,7 +25,7 @@ const RATE: f64 = 50.0;
 const TIMED_OUT: f64 = 0.8;
 
 /// A look takes no longer; what runs longer has found work. A system call that fails and the next wait take some 5 us.
-const LONGEST_LOOK_NS: u64 = 20_000;
+pub(super) const LONGEST_LOOK_NS: u64 = 20_000;
 
 /// The same of Python code.
 const LONGEST_OF_PYTHON_NS: u64 = 200_000;

@@ -4,10 +4,10 @@
 //! preparing it, locking the file, asking the server. A statement that returns many rows has little of it. Look-alikes:
 //! few statements on a remote server, whose time is waiting, not CPU time; those are below the limit.
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
@@ -49,6 +49,10 @@ pub(super) struct QueryPerItem;
 impl Kind for QueryPerItem {
     fn name(&self) -> &'static str {
         "query-per-item"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::AskedFor
     }
 
     fn advice(&self) -> &'static str {

@@ -14,10 +14,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::code::HotLoop;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::FunctionId;
 use stepscope_model::{FrameId, LoopShape, StackId};
 
@@ -53,6 +53,10 @@ pub(super) struct Recursion;
 impl Kind for Recursion {
     fn name(&self) -> &'static str {
         "chain-climbed-each-time"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::InItsCode
     }
 
     fn advice(&self) -> &'static str {

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 use stepscope_model::{StackId, ThreadId};
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::qualified_name::own_name;
 
 /// Least share of CPU time.
@@ -38,6 +38,10 @@ pub(super) struct ReferenceCounts;
 impl Kind for ReferenceCounts {
     fn name(&self) -> &'static str {
         "references-counted-each-step"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::InItsCode
     }
 
     fn advice(&self) -> &'static str {

@@ -2,6 +2,8 @@
 //!
 //! Evidence: sleeps of the loop's thread in the middle of steps, with work before and after them. Look-alikes: the pacing of
 //! the loop, which sleeps at the start or at the end of a step; a pause that a device needs.
+//!
+//! Without steps: a thread that [sleeps until others are done](super::sleep_for_workers).
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
@@ -30,7 +32,7 @@ impl Kind for SleepWithin {
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let waits = step_waits(seen, WaitClass::Sleep, |thread, wait| is_within_step(seen, thread, wait)).into_iter();
-        waits
+        let within = waits
             // Steps that the recorder found may begin anywhere in the loop: a sleep once a step is its pace.
             .filter(|wait| wait.in_steps >= STEPS && seen.pacing.function != Some(wait.function))
             .map(|wait| {
@@ -44,7 +46,7 @@ impl Kind for SleepWithin {
                     .about(Some(wait.function))
                     .sure(Confidence::Fair)
                     .because(text, "show --view wall")
-            })
-            .collect()
+            });
+        within.chain(super::sleep_for_workers::found(seen)).collect()
     }
 }

@@ -58,7 +58,7 @@ impl Kind for SmallPieces {
     }
 
     fn effects(&self) -> &'static [&'static str] {
-        &["cpu-held-by-others"]
+        &["cpu-held-by-others", "lock-per-item"]
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {

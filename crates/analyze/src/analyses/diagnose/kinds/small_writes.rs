@@ -6,9 +6,9 @@
 
 use stepscope_model::{NoteValue, StackId};
 
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
@@ -41,6 +41,10 @@ pub(super) struct SmallWrites;
 impl Kind for SmallWrites {
     fn name(&self) -> &'static str {
         "small-writes-each-step"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::AskedFor
     }
 
     fn advice(&self) -> &'static str {

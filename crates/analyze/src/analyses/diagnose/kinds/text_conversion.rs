@@ -5,10 +5,10 @@
 //! nothing, though it puts text together all the time, throws the text away.
 
 use super::{file_reopened, library_calls};
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::{Seen, is_one_of, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::frame_kind::undecorated;
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
@@ -33,6 +33,10 @@ pub(super) struct TextConversion;
 impl Kind for TextConversion {
     fn name(&self) -> &'static str {
         "values-through-text"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::AskedFor
     }
 
     fn advice(&self) -> &'static str {

@@ -3,16 +3,16 @@
 //! Evidence: look-ups in maps and sets with texts as keys cost below one owned function in all parts of the steady phase. The
 //! key is a text if the container's first template parameter is one, or if the look-ups compare texts. Look-alikes: names
 //! that come from outside with each message, and have to be looked up once. Where the key is made for each look-up,
-//! `allocations-each-step` has it, unless the look-ups themselves take 10 %: then the gain is that of both, with that of a function of the program
-//! which makes the texts for these look-ups.
+//! `allocations-each-step` has it, unless the look-ups themselves take 10 %, or the look-ups and a function of the program which makes the texts for them: then the
+//! gain is that of both.
 
 use stepscope_model::StackId;
 
 use super::allocations;
 use crate::Function;
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 use crate::query::work::Work;
@@ -63,6 +63,10 @@ impl Kind for TextKeys {
         "text-keys-each-step"
     }
 
+    fn in_library(&self) -> InLibrary {
+        InLibrary::InItsCode
+    }
+
     fn advice(&self) -> &'static str {
         "Look each name up once and keep a pointer, an index or a number; give names numbers while loading."
     }
@@ -81,8 +85,14 @@ impl Kind for TextKeys {
             let at = seen.is_at(owner, looks_up);
             let shown = seen.sum(|stack| at(stack) && shows_text[stack.index()]);
             let helpers = helpers(seen, owner);
-            let makes_keys = allocations::makes_keys(seen, owner) || helpers.contains(&true);
-            let is_large = !makes_keys || seen.share(amount) >= LEAST_WITH_KEYS;
+            let has_helper = helpers.contains(&true);
+            let makes_keys = allocations::makes_keys(seen, owner) || has_helper;
+            let of_owner = seen.is_at(owner, goes_with_keys);
+            let goes = |stack: StackId| of_owner(stack) || helpers[stack.index()];
+            let all = seen.sum(goes);
+            // What the function itself allocates is another finding.
+            let counts = if has_helper { all } else { amount };
+            let is_large = !makes_keys || seen.share(counts) >= LEAST_WITH_KEYS;
             if (shown.weight as f64) < SHOWN * amount.weight as f64 || !is_large {
                 return None;
             }
@@ -90,9 +100,6 @@ impl Kind for TextKeys {
             let share = percent(seen.share(amount));
             let told = format!("Look-ups by text keys take {share} of the CPU time, all the time.");
             let found = if makes_keys {
-                let of_owner = seen.is_at(owner, goes_with_keys);
-                let goes = |stack: StackId| of_owner(stack) || helpers[stack.index()];
-                let all = seen.sum(goes);
                 let title = format!("`{name}` looks up texts in a map {when}, and makes each text for it");
                 let without = parts((0..helpers.len()).map(|index| goes(StackId::from_index(index))));
                 Found::of(seen, owner, title, without).because(

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use stepscope_model::FrameId;
 
 use super::list_search::is_written_out;
-use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::Seen;
+use crate::analyses::diagnose::{InLibrary, Kind};
 use crate::query::functions::FunctionId;
 use crate::query::work::Work;
 
@@ -23,6 +23,10 @@ pub(super) struct TextLookUp;
 impl Kind for TextLookUp {
     fn name(&self) -> &'static str {
         "text-compared-each-step"
+    }
+
+    fn in_library(&self) -> InLibrary {
+        InLibrary::InItsCode
     }
 
     fn advice(&self) -> &'static str {

@@ -1,0 +1,84 @@
+//! Loops that go along a column of a matrix, row by row, while the loop around them goes from element to element of a row.
+//!
+//! The inner loop moves a place on by the length of a row. The loop around it sets that place again in each round, and moves what it is set from on
+//! by one element. So the memory is passed in another order than it stands. A loop over large objects also moves on by much, but what is around it
+//! does not move on by an element.
+
+use std::collections::BTreeSet;
+
+use stepscope_model::{CodeLoop, LoopShape};
+
+use super::graph::{Graph, Natural};
+use super::instruction::{Effect, Memory, Operation, Registers};
+use super::shape::{MOST, changed, made};
+
+/// Least bytes from one row to the next: eight cache lines. Rows of smaller matrices stay in the first-level cache.
+const LEAST_STRIDE: u64 = 512;
+
+/// One of a function's innermost loops, if it goes along columns.
+pub(super) fn columns(graph: &Graph, loops: &[Natural], natural: &Natural) -> Option<CodeLoop> {
+    let of = |blocks: &BTreeSet<usize>| -> Vec<&Operation> {
+        blocks.iter().flat_map(|block| &graph.blocks[*block].operations).collect()
+    };
+    let inside = of(&natural.blocks);
+    let has_loop =
+        loops.iter().any(|one| one.blocks.len() < natural.blocks.len() && one.blocks.is_subset(&natural.blocks));
+    if has_loop || inside.len() > MOST || inside.iter().any(|one| one.effect == Effect::Call) {
+        return None;
+    }
+    let around =
+        loops.iter().filter(|one| one.blocks.len() > natural.blocks.len() && one.blocks.contains(&natural.head));
+    let around = around.min_by_key(|one| one.blocks.len())?;
+    let outside = of(&around.blocks.difference(&natural.blocks).copied().collect());
+    let is_column = |memory: &Memory| {
+        let moved = inside.iter().filter(|one| one.writes & memory.registers != 0).filter_map(|one| one.moves());
+        let far: Registers = moved
+            .filter(|(place, stride)| stride.unsigned_abs().saturating_mul(scale(memory, *place)) >= LEAST_STRIDE)
+            .fold(0, |all, (place, _)| all | place);
+        far != 0 && is_set_again(&outside, far) && moves_by_element(&outside, memory)
+    };
+    let memories = inside.iter().filter_map(|one| one.memory.as_ref());
+    memories.into_iter().any(is_column).then(|| made(graph, natural, LoopShape::Columns, &natural.blocks, false))
+}
+
+impl Operation {
+    /// The register that it moves on by a constant, and by how much.
+    fn moves(&self) -> Option<(Registers, i64)> {
+        let is_move = matches!(self.effect, Effect::Advance | Effect::Place) && self.reads == self.writes;
+        Some((self.writes, self.stride.filter(|_| is_move)?))
+    }
+}
+
+/// How many bytes one of a register is in an address.
+fn scale(memory: &Memory, register: Registers) -> u64 {
+    match memory.index {
+        Some((index, scale)) if index == register => u64::from(scale),
+        _ => 1,
+    }
+}
+
+/// Whether each round of the loop around sets these registers from others.
+fn is_set_again(outside: &[&Operation], registers: Registers) -> bool {
+    outside.iter().any(|one| one.writes & registers != 0 && one.reads & registers == 0)
+}
+
+/// Whether the loop around moves the address on by the bytes that are read or written there: in its registers, or in those that they are set from.
+fn moves_by_element(outside: &[&Operation], memory: &Memory) -> bool {
+    let mut from = memory.registers;
+    loop {
+        let sets = outside.iter().filter(|one| changed(one) & from != 0);
+        let more = sets
+            .filter(|one| matches!(one.effect, Effect::Place | Effect::Advance | Effect::Scale))
+            .fold(from, |all, one| all | one.reads);
+        if more == from {
+            break;
+        }
+        from = more;
+    }
+    let element = memory.bytes as u64;
+    outside.iter().filter_map(|one| one.moves()).filter(|(place, _)| place & from != 0).any(|(place, stride)| {
+        let stride = stride.unsigned_abs();
+        // A number that an address is made of counts elements.
+        stride * scale(memory, place) == element || (stride == 1 && place & memory.registers == 0)
+    })
+}
