@@ -30,6 +30,8 @@ pub enum Family {
     Allocation,
     /// Copies, moves, fills and comparisons of memory.
     MemoryCopies,
+    /// Functions of the mathematics library: trigonometry, powers, logarithms.
+    Mathematics,
     /// Formatting and parsing of text, streams.
     TextFormatting,
     /// Strings of the language's standard library.
@@ -54,6 +56,7 @@ impl Family {
             Family::Locks => "locks",
             Family::Allocation => "allocation",
             Family::MemoryCopies => "memory copies",
+            Family::Mathematics => "mathematics",
             Family::TextFormatting => "text formatting",
             Family::Strings => "strings",
             Family::Containers => "containers",
@@ -74,6 +77,7 @@ impl Family {
             | Family::Locks
             | Family::Allocation
             | Family::MemoryCopies
+            | Family::Mathematics
             | Family::TextFormatting
             | Family::Strings
             | Family::Containers
@@ -147,7 +151,8 @@ impl Rule {
     }
 }
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
+    Rule { family: Family::Mathematics, modules: &["libm.", "libm-", "libmvec"], anywhere: &[], runtime: &[] },
     Rule { family: Family::Recording, modules: &["stepscope-python-", "stepscope-heap-"], anywhere: &[], runtime: &[] },
     Rule {
         family: Family::DynamicLinking,

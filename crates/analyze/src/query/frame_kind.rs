@@ -24,7 +24,7 @@ pub fn of(frame: &Frame, module: Option<&Module>) -> FrameKind {
     if frame.language == Language::Python || name.starts_with("py::") {
         return FrameKind::Python;
     }
-    if frame.language == Language::Kernel || is_kernel_module(module) || name.ends_with("_[k]") {
+    if frame.language == Language::Kernel || is_kernel_module(module) || name.ends_with(KERNEL_MARK) {
         return FrameKind::Kernel;
     }
     if is_allocator_library(module) {
@@ -50,6 +50,14 @@ pub fn of(frame: &Frame, module: Option<&Module>) -> FrameKind {
         return FrameKind::Runtime;
     }
     FrameKind::Native
+}
+
+/// The mark that collapse scripts append to functions of the kernel.
+const KERNEL_MARK: &str = "_[k]";
+
+/// The name of a kernel's function, without the mark that some sources append.
+pub(crate) fn kernel_name(name: &str) -> &str {
+    name.strip_suffix(KERNEL_MARK).unwrap_or(name)
 }
 
 /// Whether a mapping is kernel code: `[kernel.kallsyms]`, `[guest.kernel...]`, or a loadable module.

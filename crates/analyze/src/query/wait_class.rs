@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use stepscope_model::{Capture, FrameKind, StackId};
 use strum::{EnumCount, IntoStaticStr, VariantArray};
 
-use crate::query::frame_kind::undecorated;
+use crate::query::frame_kind::{kernel_name, undecorated};
 use crate::query::functions::Functions;
 use crate::query::qualified_name::own_name;
 
@@ -94,7 +94,7 @@ pub fn of_stack(capture: &Capture, functions: &Functions, stack: StackId) -> Wai
 
 /// The class that the kernel frames show.
 fn of_kernel_frames(frames: &[(&str, FrameKind)]) -> Option<WaitClass> {
-    let names = || frames.iter().map(|(name, _)| name.strip_suffix("_[k]").unwrap_or(name));
+    let names = || frames.iter().map(|(name, _)| kernel_name(name));
     // The recorder's own probes: no wait of the program.
     if names().any(|name| name.starts_with("uprobe_") || name.starts_with("asm_exc_int3")) {
         return Some(WaitClass::Other);

@@ -7,6 +7,7 @@
 use stepscope_model::{FrameKind, StackId};
 
 use crate::query::family::Family;
+use crate::query::frame_kind::kernel_name;
 use crate::query::functions::Functions;
 use crate::query::qualified_name::{enclosing, own_name};
 use crate::query::select::Selection;
@@ -116,7 +117,7 @@ impl Frame {
         let function = functions.get(id);
         let own = own_name(&function.name);
         if function.kind == FrameKind::Kernel {
-            let name = own.strip_suffix("_[k]").unwrap_or(&own);
+            let name = kernel_name(&own);
             return match () {
                 () if begins(name, KERNEL_FILES) => Self::KernelFile,
                 () => of_kernel_function(name).map_or(Self::InKernel, Self::Kernel),
@@ -127,7 +128,7 @@ impl Frame {
         }
         let Some(family) = functions.family(id) else { return Self::Unknown };
         let work = match family {
-            Family::Group(_) | Family::Kernel | Family::Library(_) => return Self::Unknown,
+            Family::Group(_) | Family::Mathematics | Family::Kernel | Family::Library(_) => return Self::Unknown,
             Family::Recording => Work::Recording,
             Family::DynamicLinking => Work::Linking,
             Family::ImageDecoding | Family::Decompression => Work::Decoding,

@@ -17,6 +17,7 @@ pub(super) use super::tenths::Tenths;
 use crate::Function;
 use crate::analyses::critical_path::PathWeights;
 use crate::query::events::{self, Role};
+use crate::query::frame_kind::kernel_name;
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::off_cpu::OffCpu;
 use crate::query::qualified_name::{enclosing, enclosing_python, own_name, python_function, without_version};
@@ -591,12 +592,7 @@ pub(super) fn is_one_of(function: &Function, starts: &[&str]) -> bool {
 
 /// Whether it is one of these functions of the kernel.
 pub(super) fn is_of_kernel(function: &Function, names: &[&str]) -> bool {
-    function.kind == FrameKind::Kernel && names.contains(&kernel_name(function))
-}
-
-/// The name of a kernel's function, without the mark that some sources append.
-pub(super) fn kernel_name(function: &Function) -> &str {
-    function.name.strip_suffix("_[k]").unwrap_or(&function.name)
+    function.kind == FrameKind::Kernel && names.contains(&kernel_name(&function.name))
 }
 
 /// All of the flagged stacks, nothing of the others.

@@ -9,8 +9,9 @@
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::recorded::{FileUse, Recorded};
-use crate::analyses::diagnose::seen::{Seen, is_one_of, kernel_name, parts};
+use crate::analyses::diagnose::seen::{Seen, is_one_of, parts};
 use crate::analyses::diagnose::{InLibrary, Kind};
+use crate::query::frame_kind::kernel_name;
 use crate::query::functions::FunctionId;
 use crate::query::weights::Amount;
 use crate::query::work::Work;
@@ -130,7 +131,7 @@ fn is_appended_to(seen: &Seen<'_, '_>, amount: Amount, is_open: &impl Fn(StackId
         return false;
     }
     let creates = seen.paths_through(|function| {
-        function.kind == FrameKind::Kernel && CREATES.iter().any(|end| kernel_name(function).ends_with(end))
+        function.kind == FrameKind::Kernel && CREATES.iter().any(|end| kernel_name(&function.name).ends_with(end))
     });
     let part = |of: Amount| of.weight as f64 / amount.weight.max(1) as f64;
     let written = seen.sum(|stack| seen.work[stack.index()] == Work::WriteFile);

@@ -8,6 +8,7 @@ use stepscope_model::{FrameKind, StackId};
 
 use crate::Function;
 use crate::analyses::diagnose::seen::{Seen, is_of_kernel};
+use crate::query::frame_kind::kernel_name;
 use crate::query::qualified_name::own_name;
 use crate::query::weights::Amount;
 
@@ -49,7 +50,7 @@ pub(super) fn unmaps(seen: &Seen<'_, '_>) -> Vec<bool> {
 pub(super) fn maps(function: &Function) -> bool {
     const CALLS: [&str; 4] = ["sys_mmap", "sys_munmap", "sys_madvise", "ksys_mmap_pgoff"];
     let own = own_name(&function.name);
-    let name = own.strip_suffix("_[k]").unwrap_or(&own);
+    let name = kernel_name(&own);
     let name = name.strip_prefix("__x64_").or_else(|| name.strip_prefix("__arm64_")).unwrap_or(name);
     function.kind == FrameKind::Kernel && CALLS.contains(&name)
 }

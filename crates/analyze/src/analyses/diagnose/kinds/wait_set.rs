@@ -5,12 +5,11 @@
 //! set that stays costs when it is made. Look-alikes: an event loop with few descriptors, which costs little; connections
 //! that come and go.
 
-use stepscope_model::{FrameKind, StackId};
+use stepscope_model::StackId;
 
-use crate::Function;
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
-use crate::analyses::diagnose::seen::{Seen, parts};
+use crate::analyses::diagnose::seen::{Seen, is_of_kernel, parts};
 use crate::query::qualified_name::own_name;
 
 /// Least share of CPU time.
@@ -92,9 +91,4 @@ impl Kind for WaitSet {
         );
         vec![Found::of(seen, function, title, without).sure(Confidence::Fair).because(text, explain(seen, function))]
     }
-}
-
-fn is_of_kernel(function: &Function, names: &[&str]) -> bool {
-    let own = own_name(&function.name);
-    function.kind == FrameKind::Kernel && names.contains(&own.strip_suffix("_[k]").unwrap_or(&own))
 }
