@@ -42,24 +42,32 @@ impl Diagnose {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The findings. Where none has a gain, people see what costs most, too, which is where to look: first, unless a finding names a
+    /// The findings. Where they explain less than half of the cost, people see what costs most, too: first, if no finding has a gain or names a
     /// function.
     fn tables(&self, selections: &[Selection<'_>], calls: &diagnose::Calls) -> Vec<Table> {
-        /// Rows of the tree: the findings follow on the same screen.
+        /// Rows of the tree: the findings are on the same screen.
         const ROWS: usize = 12;
+        /// Gains of all findings in percent from which on they say what costs most.
+        const EXPLAINED: f64 = 50.0;
         let findings = findings(selections, calls);
-        let gains = |row| matches!(findings.get(row, "gain_share"), Some(Value::Float(_)));
-        if self.output.for_programs() || (0..findings.rows.len()).any(gains) {
+        let gain = |row| match findings.get(row, "gain_share") {
+            Some(Value::Float(share)) => Some(*share),
+            _ => None,
+        };
+        let gains: Vec<f64> = (0..findings.rows.len()).filter_map(gain).collect();
+        if self.output.for_programs() || gains.iter().sum::<f64>() >= EXPLAINED {
             return vec![findings];
         }
         let mut tree = cost_tree::table(selections, &cost_tree::Options::default());
         tree.notes.clear();
         tree.keep_largest(ROWS);
-        tree.title =
-            "No known kind of defect gains anything here. The functions that cost most, and the most that each could gain"
-                .to_owned();
         let names = |row| matches!(findings.get(row, "function"), Some(Value::Text(_)));
-        if (0..findings.rows.len()).any(names) {
+        tree.title = match gains[..] {
+            [] => "No known kind of defect gains anything here. The functions that cost most, and the most that each could gain",
+            _ => "The functions that cost most, and the most that each could gain",
+        }
+        .to_owned();
+        if !gains.is_empty() || (0..findings.rows.len()).any(names) {
             return vec![findings, tree];
         }
         vec![tree, findings]

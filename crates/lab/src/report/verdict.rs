@@ -10,6 +10,7 @@
 
 use std::collections::HashSet;
 
+use stepscope_analyze::qualified_name::own_name;
 use stepscope_analyze::query::waits::runnable_ns;
 use stepscope_analyze::{Selection, critical_path, rank, summary};
 use stepscope_model::quantity::{number, percent, plural};
@@ -158,7 +159,7 @@ fn on_the_path(selection: &Selection<'_>, speed: Option<&Speed>, capture: &str) 
         let share = number(&value(table, row, "share")).filter(|share| *share >= LEAST_SHARE)?;
         let rtf_after = speed.and_then(|speed| speed.without(number(&path)?));
         Some(Gain {
-            what: format!("`{function}` takes {} of the step", percent(share)),
+            what: format!("`{}` takes {} of the step", own_name(&function), percent(share)),
             function: Some(function),
             capture: Some(capture.to_owned()),
             gain: path,
@@ -183,7 +184,7 @@ fn by_cost(selection: &Selection<'_>, capture: &str, least: f64) -> Vec<Gain> {
         let function = text(&table, row, "function").filter(|function| is_code(function))?;
         let share = number(&value(&table, row, "share")).filter(|share| *share >= least)?;
         Some(Gain {
-            what: format!("`{function}` takes {} of the CPU time", percent(share)),
+            what: format!("`{}` takes {} of the CPU time", own_name(&function), percent(share)),
             function: Some(function),
             capture: Some(capture.to_owned()),
             gain: Value::Missing,
