@@ -15,7 +15,7 @@ use gimli::{
 };
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ReadRef, elf};
-use stepscope_symbolize::{GO_FUNCTIONS_SECTIONS, go_text_start};
+use stepscope_symbolize::{GO_FUNCTIONS_SECTIONS, decompressed, go_text_start};
 
 /// What is needed to unwind through a module, copied out of it: a mapped file can shrink while it is read, which would
 /// kill the reader; a copy cannot.
@@ -77,8 +77,8 @@ impl UnwindTables {
             Some(section.address()..section.address().checked_add(section.size())?)
         };
         let bytes = |name: &str| {
-            let bytes = file.section_by_name(name)?.uncompressed_data().ok()?;
-            (!bytes.is_empty()).then(|| Arc::from(&*bytes))
+            let bytes = decompressed(file.section_by_name(name)?.compressed_data().ok()?)?;
+            Some(Arc::from(&*bytes))
         };
         let base = segments.iter().map(|segment| segment.address & !0xfff).min().unwrap_or(0);
         let mut sections = ExplicitModuleSectionInfo {
@@ -307,7 +307,31 @@ impl<'a> FunctionTable<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::process::Command;
+
     use super::*;
+
+    #[test]
+    fn compressed_tables_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("main.c"), "int f(int x) { return x + 1; } int main(void) { return f(1); }")
+            .unwrap();
+        let tables = |name: &str, compression: &str| {
+            let mut gcc = Command::new("gcc");
+            gcc.args(["-g", "-fno-asynchronous-unwind-tables", "main.c", "-o", name, compression]);
+            if !gcc.current_dir(folder.path()).output().is_ok_and(|output| output.status.success()) {
+                return None;
+            }
+            Some(UnwindTables::of_elf(&*fs::read(folder.path().join(name)).unwrap()).unwrap().sections.eh_frame)
+        };
+        // Not every linker has both ways to compress.
+        let Some(plain) = tables("plain", "-Wl,--compress-debug-sections=none") else { return };
+        for kind in ["zlib", "zstd"] {
+            let Some(packed) = tables(kind, &format!("-Wl,--compress-debug-sections={kind}")) else { continue };
+            assert!(plain == packed, "{kind}");
+        }
+    }
 
     #[test]
     fn a_function_reaches_to_the_next_one_in_the_table() {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
-use object::{CompressionFormat, Object, ObjectSection, ObjectSegment};
+use object::{CompressedData, CompressionFormat, Object, ObjectSection, ObjectSegment};
 
 use crate::Problem;
 
@@ -98,30 +98,33 @@ fn parse(bytes: &[u8]) -> Result<object::File<'_>, String> {
 
 /// A section's bytes, decompressed.
 pub(crate) fn section<'data>(elf: &object::File<'data>, name: &str) -> Option<Cow<'data, [u8]>> {
-    let compressed = elf.section_by_name(name)?.compressed_data().ok()?;
-    if compressed.data.is_empty() || compressed.uncompressed_size == 0 {
+    decompressed(elf.section_by_name(name)?.compressed_data().ok()?)
+}
+
+/// The bytes of a section that may be compressed. `None` if they are damaged, or there are none.
+///
+/// `object` has decoders as a feature, which is off: they are several times slower than these.
+pub fn decompressed(section: CompressedData<'_>) -> Option<Cow<'_, [u8]>> {
+    if section.data.is_empty() || section.uncompressed_size == 0 {
         return None;
     }
-    if compressed.format == CompressionFormat::None {
-        return Some(Cow::Borrowed(compressed.data));
+    if section.format == CompressionFormat::None {
+        return Some(Cow::Borrowed(section.data));
     }
-    let limit = (compressed.data.len() as u64).saturating_mul(MAX_EXPANSION).saturating_add(1 << 16);
-    if compressed.uncompressed_size > limit {
+    let limit = (section.data.len() as u64).saturating_mul(MAX_EXPANSION).saturating_add(1 << 16);
+    if section.uncompressed_size > limit {
         return None;
     }
-    match compressed.format {
-        // The decoders of `object` are several times slower.
-        CompressionFormat::Zstandard => {
-            let size = usize::try_from(compressed.uncompressed_size).ok()?;
-            zstd::bulk::decompress(compressed.data, size).ok().map(Cow::Owned)
-        }
+    let size = usize::try_from(section.uncompressed_size).ok()?;
+    match section.format {
+        CompressionFormat::Zstandard => zstd::bulk::decompress(section.data, size).ok().map(Cow::Owned),
         CompressionFormat::Zlib => {
-            let mut bytes = vec![0; usize::try_from(compressed.uncompressed_size).ok()?];
-            let (written, status) = zlib_rs::decompress_slice(&mut bytes, compressed.data, Default::default());
-            let is_whole = status == zlib_rs::ReturnCode::Ok && written.len() as u64 == compressed.uncompressed_size;
+            let mut bytes = vec![0; size];
+            let (written, status) = zlib_rs::decompress_slice(&mut bytes, section.data, Default::default());
+            let is_whole = status == zlib_rs::ReturnCode::Ok && written.len() == size;
             is_whole.then_some(Cow::Owned(bytes))
         }
-        _ => compressed.decompress().ok(),
+        _ => None,
     }
 }
 
