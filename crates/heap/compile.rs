@@ -33,6 +33,8 @@ pub fn library(name: &str) {
         // A static program carries it, too, and dynamic ones load it.
         .args(["-C", "target-feature=-crt-static"])
         .args(["--target", &value("TARGET")])
+        // Packages have no paths of the machine that built them: not those of the standard library's sources, either.
+        .args(value("CARGO_ENCODED_RUSTFLAGS").split('\x1f').filter(|flag| flag.starts_with("--remap-path-prefix=")))
         .arg(format!("--remap-path-prefix={}={name}", value("CARGO_MANIFEST_DIR")));
     if let Ok(linker) = env::var("RUSTC_LINKER") {
         rustc.arg(format!("-Clinker={linker}"));
