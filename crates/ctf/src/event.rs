@@ -107,16 +107,38 @@ impl<'a> Event<'a> {
         self.fields_of(self.stream.parts.event_context)
     }
 
+    /// The value of a field that was [found](Schema::field) in its class before, as [`Value::as_u64`] gives it. The fastest way
+    /// to read numbers of many events.
+    #[inline]
+    pub fn number(&self, field: FieldPlace) -> Option<u64> {
+        if let (Some(bit), Some(kind)) = (field.bit, &field.number)
+            && field.class == self.stream.event
+            && let Some(part) = self.part(field.scope)
+        {
+            let value = integer(self.stream.event_bytes(), (part.bit + bit) as usize, kind);
+            return Some(value).filter(|&value| !kind.signed || value as i64 >= 0);
+        }
+        self.value(field)?.as_u64()
+    }
+
+    /// The part with the fields of a scope, if it is of the event.
+    #[inline]
+    fn part(&self, scope: PlaceScope) -> Option<Part> {
+        match scope {
+            PlaceScope::Payload => Some(self.stream.parts.payload),
+            PlaceScope::EventContext => Some(self.stream.parts.event_context),
+            PlaceScope::StreamContext => Some(self.stream.parts.stream_context),
+            PlaceScope::PacketContext => None,
+        }
+    }
+
     /// The value of a field that was [found](Schema::field) in its class before. It has none if it is of another class.
     #[inline]
     pub fn value(&self, field: FieldPlace) -> Option<Value<'a>> {
-        let part = match field.scope {
-            _ if field.class != self.stream.event => return None,
-            PlaceScope::Payload => self.stream.parts.payload,
-            PlaceScope::EventContext => self.stream.parts.event_context,
-            PlaceScope::StreamContext => self.stream.parts.stream_context,
-            PlaceScope::PacketContext => return self.packet_context().at(field.index as usize),
-        };
+        if field.class != self.stream.event {
+            return None;
+        }
+        let Some(part) = self.part(field.scope) else { return self.packet_context().at(field.index as usize) };
         match field.bit {
             Some(bit) => fixed_value(self.values(), field.node, (part.bit + bit) as usize),
             None => self.fields_of(part).at(field.index as usize),
@@ -162,6 +184,8 @@ pub struct FieldPlace {
     node: NodeId,
     /// Its first bit in its struct, if that has fixed places.
     bit: Option<u32>,
+    /// Its kind, if it is an integer.
+    number: Option<IntegerType>,
 }
 
 impl FieldPlace {
@@ -199,7 +223,12 @@ impl Schema {
         let NodeKind::Struct(names) = &self.layouts.nodes[node as usize].kind else { return None };
         let index = names.iter().position(|named| named.name() == name)?;
         let bit = self.layouts.fixed(node).map(|fixed| fixed.offsets[index]);
-        Some(FieldPlace { class: class as u32, scope, index: index as u32, node: names[index].node, bit })
+        let node = names[index].node;
+        let number = match &self.layouts.nodes[node as usize].kind {
+            NodeKind::Integer(kind) => Some(*kind),
+            _ => None,
+        };
+        Some(FieldPlace { class: class as u32, scope, index: index as u32, node, bit, number })
     }
 }
 

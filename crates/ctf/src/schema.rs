@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::layout::{Layouts, Node, NodeId, NodeKind, Role, Scope, Scopes};
 use crate::number::ByteOrder;
-use crate::plan::Plan;
+use crate::plan::{FixedEvent, Plan, ShortHeader};
 use crate::tsdl::declared::{Block, Blocks, Declared, Setting};
 use crate::tsdl::{SyntaxError, parse};
 
@@ -66,6 +66,8 @@ pub struct EventClass {
     pub(crate) stream: usize,
     pub(crate) context: Option<NodeId>,
     pub(crate) payload: Option<NodeId>,
+    /// Where its parts are, if they are always in the same places.
+    pub(crate) fixed: Option<FixedEvent>,
     /// Why events of it cannot be read.
     pub(crate) defect: Option<String>,
 }
@@ -78,6 +80,7 @@ pub(crate) struct StreamClass {
     pub header: Option<NodeId>,
     /// How the header is read; `None` if it is not as simple as tracers write it.
     pub header_plan: Option<Plan>,
+    pub short_header: Option<ShortHeader>,
     pub header_align: u32,
     pub event_context: Option<NodeId>,
     pub clock: Option<u16>,
@@ -193,6 +196,12 @@ impl Schema {
         for stream in &mut self.streams {
             stream.header_plan = stream.header.and_then(|header| Plan::of(&self.layouts, header));
             stream.header_align = stream.header.map_or(1, |header| self.layouts.nodes[header as usize].align);
+            let plan = stream.header_plan.as_ref();
+            stream.short_header = plan.and_then(|plan| ShortHeader::of(plan, stream.header_align));
+        }
+        for event in self.events.iter_mut().filter(|event| event.defect.is_none()) {
+            let of_stream = self.streams[event.stream].event_context;
+            event.fixed = FixedEvent::of(&self.layouts, [of_stream, event.context, event.payload]);
         }
     }
 
@@ -240,6 +249,7 @@ impl Schema {
             stream,
             context,
             payload,
+            fixed: None,
             defect: defects.get(before).map(ToString::to_string),
         });
         self.streams[stream].events.push((id, class));

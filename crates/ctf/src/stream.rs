@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use crate::decode::{Decoder, Item, Memory, Part, Stop};
+use crate::decode::{Decoder, Item, Memory, Part, Stop, advanced};
 use crate::error::Losses;
 use crate::layout::Role;
 use crate::schema::Schema;
@@ -206,6 +206,9 @@ impl Stream {
 
     /// Goes to the next event. False at the end.
     pub fn advance(&mut self, losses: &mut Losses) -> bool {
+        if self.read_fixed_event() {
+            return true;
+        }
         loop {
             if self.packet.is_none() && !self.begin_packet(losses) {
                 if self.file + 1 >= self.files.len() {
@@ -410,6 +413,58 @@ impl Stream {
         self.packet_number = number.or(self.packet_number);
     }
 
+    /// Reads the event at `at`, if it has a short header, fixed places, and is whole in the window. Else nothing changes.
+    #[inline]
+    fn read_fixed_event(&mut self) -> bool {
+        let Some(packet) = &self.packet else { return false };
+        let (view, base) = self.view_of(packet.start);
+        let class = &self.schema.streams[self.class];
+        let Some(short) = &class.short_header else { return false };
+        let header = self.at.next_multiple_of(class.header_align.into());
+        if header >= packet.content_end {
+            return false;
+        }
+        let bytes = &self.window[view..];
+        let end = packet.content_end.min(base + bytes.len() as u64 * 8);
+        let first = (header - base) as usize / 8;
+        let Some(word) = bytes.get(first..).and_then(|bytes| bytes.first_chunk()) else { return false };
+        let word = u64::from_le_bytes(*word);
+        let Some(form) = short.form(word) else { return false };
+        let id = form.id.map_or_else(|| class.events.first().map_or(0, |event| event.0), |id| id.of(word));
+        let Some(event) = class.event(id) else { return false };
+        let kind = &self.schema.events[event as usize];
+        let Some(fixed) = &kind.fixed else { return false };
+        let start = (header + u64::from(form.bits)).next_multiple_of(fixed.align.into());
+        let at = start + u64::from(fixed.bits);
+        if at > end || at == self.at {
+            return false;
+        }
+        if let Some(time) = form.time {
+            self.memory.clock = advanced(self.memory.clock, time.of(word), time.count);
+        }
+        let part = |node: Option<_>, place: u32| Part { node, bit: (start - base) as u32 + place, items: (0, 0) };
+        let [of_stream, of_event, payload] = fixed.parts;
+        self.parts = Parts {
+            header,
+            stream_context: part(class.event_context, of_stream),
+            event_context: part(kind.context, of_event),
+            payload: part(kind.payload, payload),
+        };
+        (self.event, self.at, self.view) = (event, at, view);
+        self.settle();
+        true
+    }
+
+    /// The event that was read is the current one.
+    #[inline]
+    fn settle(&mut self) {
+        if self.header_items.get().is_some() {
+            self.header_items = OnceLock::new();
+        }
+        let clock = self.schema.streams[self.class].clock.map(|clock| &self.schema.clocks[clock as usize]);
+        self.time_ns = clock.map(|clock| clock.ns(self.memory.clock));
+    }
+
     /// Decodes the event at `at`. False at the end of the packet.
     fn decode_event(&mut self) -> Result<bool, Stop> {
         let Some(packet) = &self.packet else { return Ok(false) };
@@ -467,11 +522,7 @@ impl Stream {
             Ok(Some((_, at, _))) if at == self.at => Err(Stop::Malformed("an event has no bits")),
             Ok(Some((event, at, parts))) => {
                 (self.event, self.at, self.parts, self.view) = (event, at, parts, view);
-                if self.header_items.get().is_some() {
-                    self.header_items = OnceLock::new();
-                }
-                let clock = class.clock.map(|clock| &schema.clocks[clock as usize]);
-                self.time_ns = clock.map(|clock| clock.ns(self.memory.clock));
+                self.settle();
                 Ok(true)
             }
             Err(stop) => {
