@@ -14,7 +14,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnDescPtr, ColumnPath};
 
-use super::dictionary::{self, Cells};
+use super::dictionary;
 
 /// A named column to write.
 pub(super) struct Column {
@@ -72,18 +72,111 @@ fn split<T>(cells: impl Iterator<Item = Option<T>>) -> (Vec<i16>, Vec<T>) {
     (levels, values)
 }
 
+/// A column that is made cell by cell. Several are made beside each other where rows are large: memory is read once.
+pub(super) trait Cells {
+    type Cell;
+
+    fn with_capacity(rows: usize) -> Self;
+    fn push(&mut self, cell: Self::Cell);
+    fn column(self, name: &'static str) -> Column;
+}
+
+/// Numbers for a column with empty cells.
+pub(super) struct MaybeU64s(Vec<i16>, Vec<i64>);
+
+/// Texts that many rows share: each is copied once.
+pub(super) struct SharedTexts<'a>(Copies<'a>, Vec<u32>);
+
+/// The same, with empty cells.
+pub(super) struct MaybeSharedTexts<'a>(Copies<'a>, Vec<i16>, Vec<u32>);
+
+/// Numbers for a column without empty cells, by the kind of its values.
+macro_rules! numbers {
+    ($($name:ident $variant:ident $type:ty => $stored:ty;)*) => { $(
+        pub(super) struct $name(Vec<$stored>);
+
+        impl Cells for $name {
+            type Cell = $type;
+
+            fn with_capacity(rows: usize) -> Self {
+                Self(Vec::with_capacity(rows))
+            }
+
+            #[inline]
+            fn push(&mut self, cell: $type) {
+                self.0.push(cell as $stored);
+            }
+
+            fn column(self, name: &'static str) -> Column {
+                Column { name, levels: None, values: Values::$variant(self.0) }
+            }
+        }
+    )* };
+}
+
+numbers! {
+    U32s U32 u32 => i32;
+    Ids Ids u32 => i32;
+    U64s U64 u64 => i64;
+}
+
+impl Cells for MaybeU64s {
+    type Cell = Option<u64>;
+
+    fn with_capacity(rows: usize) -> Self {
+        Self(Vec::with_capacity(rows), Vec::with_capacity(rows))
+    }
+
+    #[inline]
+    fn push(&mut self, cell: Option<u64>) {
+        self.0.push(cell.is_some().into());
+        self.1.extend(cell.map(|number| number as i64));
+    }
+
+    fn column(self, name: &'static str) -> Column {
+        Column { name, levels: Some(self.0), values: Values::U64(self.1) }
+    }
+}
+
+impl<'a> Cells for SharedTexts<'a> {
+    type Cell = &'a str;
+
+    fn with_capacity(rows: usize) -> Self {
+        Self(Copies::default(), Vec::with_capacity(rows))
+    }
+
+    #[inline]
+    fn push(&mut self, cell: &'a str) {
+        self.1.push(self.0.number(cell));
+    }
+
+    fn column(self, name: &'static str) -> Column {
+        Column { name, levels: None, values: Values::Shared(self.0.texts, self.1) }
+    }
+}
+
+impl<'a> Cells for MaybeSharedTexts<'a> {
+    type Cell = Option<&'a str>;
+
+    fn with_capacity(rows: usize) -> Self {
+        Self(Copies::default(), Vec::with_capacity(rows), Vec::with_capacity(rows))
+    }
+
+    #[inline]
+    fn push(&mut self, cell: Option<&'a str>) {
+        self.1.push(cell.is_some().into());
+        self.2.extend(cell.map(|text| self.0.number(text)));
+    }
+
+    fn column(self, name: &'static str) -> Column {
+        Column { name, levels: Some(self.1), values: Values::Shared(self.0.texts, self.2) }
+    }
+}
+
 impl Column {
     /// Texts that many rows share: each is copied once.
     pub(super) fn shared_texts<'a>(name: &'static str, texts: impl Iterator<Item = &'a Arc<str>>) -> Self {
         Self::shared(name, texts.map(|text| &**text))
-    }
-
-    /// The same, with empty cells.
-    pub(super) fn maybe_shared_texts<'a>(
-        name: &'static str,
-        cells: impl Iterator<Item = Option<&'a Arc<str>>>,
-    ) -> Self {
-        Self::maybe_shared(name, cells.map(|cell| cell.map(|text| &**text)))
     }
 
     /// Names that the program knows.
@@ -92,15 +185,9 @@ impl Column {
     }
 
     fn shared<'a>(name: &'static str, texts: impl Iterator<Item = &'a str>) -> Self {
-        let mut copies = Copies::default();
-        let numbers = texts.map(|text| copies.number(text)).collect();
-        Self { name, levels: None, values: Values::Shared(copies.texts, numbers) }
-    }
-
-    fn maybe_shared<'a>(name: &'static str, cells: impl Iterator<Item = Option<&'a str>>) -> Self {
-        let mut copies = Copies::default();
-        let (levels, numbers) = split(cells.map(|cell| cell.map(|text| copies.number(text))));
-        Self { name, levels: Some(levels), values: Values::Shared(copies.texts, numbers) }
+        let mut cells = SharedTexts::with_capacity(texts.size_hint().0);
+        texts.for_each(|text| cells.push(text));
+        cells.column(name)
     }
 
     fn rows(&self) -> usize {
@@ -138,7 +225,7 @@ impl Column {
             Values::Bool(values) => self.write_as::<BoolType>(group, values),
             Values::Text(values) => self.write_as::<ByteArrayType>(group, values),
             Values::Shared(texts, numbers) => {
-                let cells = Cells { texts, numbers, levels: self.levels.as_deref() };
+                let cells = dictionary::Cells { texts, numbers, levels: self.levels.as_deref() };
                 match cells.dictionary_bytes() {
                     1..=dictionary::MOST_BYTES => cells.write(group, description, level()),
                     _ => self.write_shared(group, texts, numbers),
@@ -190,6 +277,7 @@ struct Copies<'a> {
 }
 
 impl<'a> Copies<'a> {
+    #[inline]
     fn number(&mut self, text: &'a str) -> u32 {
         let place = text.as_ptr();
         // Mixed, because places of names that the program knows differ in their last bits alone.

@@ -2,7 +2,7 @@
 
 use super::marks::Names;
 use super::{Keys, LongRow, TableOnDisk, read_file};
-use crate::disk::table_writer::Column;
+use crate::disk::table_writer::{Cells, Column, Ids, MaybeSharedTexts, MaybeU64s, SharedTexts, U64s};
 use crate::flow::FlowEvent;
 use crate::ids::ThreadId;
 
@@ -10,17 +10,32 @@ impl LongRow for FlowEvent {
     const TABLE: &'static str = "flows";
 
     fn columns(keys: &Keys, rows: &[Self]) -> Vec<Column> {
-        let rows = rows.iter();
-        let [tid, thread] = keys.thread_columns(rows.clone().map(|row| row.thread));
+        let mut times = U64s::with_capacity(rows.len());
+        let [mut tids, mut threads] = [Ids::with_capacity(rows.len()), Ids::with_capacity(rows.len())];
+        let mut topics = SharedTexts::with_capacity(rows.len());
+        let mut flows = MaybeU64s::with_capacity(rows.len());
+        let mut stages = SharedTexts::with_capacity(rows.len());
+        let mut names = MaybeSharedTexts::with_capacity(rows.len());
+        let mut periods = MaybeU64s::with_capacity(rows.len());
+        for row in rows {
+            times.push(row.time_ns);
+            tids.push(keys.tids[row.thread.index()]);
+            threads.push(row.thread.0);
+            topics.push(&row.topic);
+            flows.push(row.flow);
+            stages.push(row.stage.name());
+            names.push(row.name.as_deref());
+            periods.push(row.period_ns);
+        }
         vec![
-            Column::u64s("time_ns", rows.clone().map(|row| row.time_ns)),
-            tid,
-            thread,
-            Column::shared_texts("topic", rows.clone().map(|row| &row.topic)),
-            Column::maybe_u64s("flow", rows.clone().map(|row| row.flow)),
-            Column::names("stage", rows.clone().map(|row| row.stage.name())),
-            Column::maybe_shared_texts("name", rows.clone().map(|row| row.name.as_ref())),
-            Column::maybe_u64s("period_ns", rows.map(|row| row.period_ns)),
+            times.column("time_ns"),
+            tids.column("tid"),
+            threads.column("thread"),
+            topics.column("topic"),
+            flows.column("flow"),
+            stages.column("stage"),
+            names.column("name"),
+            periods.column("period_ns"),
         ]
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Keys, LongRow, TableOnDisk, read_by_thread, read_file};
 use crate::capture::{Counter, Scope};
-use crate::disk::table_writer::Column;
+use crate::disk::table_writer::{Cells, Column, Ids, SharedTexts, U32s, U64s};
 use crate::ids::{ProcessId, ThreadId};
 
 /// One copy of each name.
@@ -27,15 +27,25 @@ impl LongRow for Scope {
     const TABLE: &'static str = "scopes";
 
     fn columns(keys: &Keys, rows: &[Self]) -> Vec<Column> {
-        let rows = rows.iter();
-        let [tid, thread] = keys.thread_columns(rows.clone().map(|row| row.thread));
+        let [mut tids, mut threads] = [Ids::with_capacity(rows.len()), Ids::with_capacity(rows.len())];
+        let mut names = SharedTexts::with_capacity(rows.len());
+        let [mut starts, mut ends] = [U64s::with_capacity(rows.len()), U64s::with_capacity(rows.len())];
+        let mut depths = U32s::with_capacity(rows.len());
+        for row in rows {
+            tids.push(keys.tids[row.thread.index()]);
+            threads.push(row.thread.0);
+            names.push(&row.name);
+            starts.push(row.start_ns);
+            ends.push(row.end_ns);
+            depths.push(row.depth);
+        }
         vec![
-            tid,
-            thread,
-            Column::shared_texts("name", rows.clone().map(|row| &row.name)),
-            Column::u64s("start_ns", rows.clone().map(|row| row.start_ns)),
-            Column::u64s("end_ns", rows.clone().map(|row| row.end_ns)),
-            Column::u32s("depth", rows.map(|row| row.depth)),
+            tids.column("tid"),
+            threads.column("thread"),
+            names.column("name"),
+            starts.column("start_ns"),
+            ends.column("end_ns"),
+            depths.column("depth"),
         ]
     }
 
