@@ -118,6 +118,12 @@ impl<'a> Event<'a> {
             let value = integer(self.stream.event_bytes(), (part.bit + bit) as usize, kind);
             return Some(value).filter(|&value| !kind.signed || value as i64 >= 0);
         }
+        if let (Some(item), Some(kind)) = (field.item, &field.number)
+            && field.class == self.stream.event
+        {
+            let value = self.stream.packet_items.get(self.stream.packet_header_end + item as usize)?.value;
+            return Some(value).filter(|&value| !kind.signed || value as i64 >= 0);
+        }
         self.value(field)?.as_u64()
     }
 
@@ -184,6 +190,8 @@ pub struct FieldPlace {
     node: NodeId,
     /// Its first bit in its struct, if that has fixed places.
     bit: Option<u32>,
+    /// Of a field of a packet's context, its number among the items, if that is the same in all packets.
+    item: Option<u32>,
     /// Its kind, if it is an integer.
     number: Option<IntegerType>,
 }
@@ -228,7 +236,14 @@ impl Schema {
             NodeKind::Integer(kind) => Some(*kind),
             _ => None,
         };
-        Some(FieldPlace { class: class as u32, scope, index: index as u32, node, bit, number })
+        // The struct itself is the first item.
+        let is_single = |named: &Named| match &self.layouts.nodes[named.node as usize].kind {
+            NodeKind::Integer(_) | NodeKind::Enumeration(..) | NodeKind::Float(_) | NodeKind::String => true,
+            NodeKind::Struct(_) | NodeKind::Variant { .. } | NodeKind::Array { .. } => false,
+        };
+        let is_of_packet = scope == PlaceScope::PacketContext && names[..index].iter().all(is_single);
+        let item = is_of_packet.then_some(index as u32 + 1);
+        Some(FieldPlace { class: class as u32, scope, index: index as u32, node, bit, item, number })
     }
 }
 

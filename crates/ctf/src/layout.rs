@@ -18,6 +18,7 @@ pub(crate) struct Named {
 
 impl Named {
     /// The name without the underscore that tracers put before it (section 7.3.2 asks readers to remove it).
+    #[inline]
     pub fn name(&self) -> &str {
         self.raw.strip_prefix('_').unwrap_or(&self.raw)
     }

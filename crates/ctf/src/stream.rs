@@ -121,6 +121,13 @@ pub(crate) struct Identity {
     pub begin: u64,
 }
 
+/// The next bit with this alignment, which is a power of two.
+#[inline]
+fn aligned(bit: u64, align: u32) -> u64 {
+    let mask = u64::from(align) - 1;
+    (bit + mask) & !mask
+}
+
 impl Stream {
     pub fn new(schema: Arc<Schema>, files: Vec<StreamFile>, chunk: usize) -> Self {
         let registers = vec![0; schema.layouts.registers as usize];
@@ -420,7 +427,7 @@ impl Stream {
         let (view, base) = self.view_of(packet.start);
         let class = &self.schema.streams[self.class];
         let Some(short) = &class.short_header else { return false };
-        let header = self.at.next_multiple_of(class.header_align.into());
+        let header = aligned(self.at, class.header_align);
         if header >= packet.content_end {
             return false;
         }
@@ -434,7 +441,7 @@ impl Stream {
         let Some(event) = class.event(id) else { return false };
         let kind = &self.schema.events[event as usize];
         let Some(fixed) = &kind.fixed else { return false };
-        let start = (header + u64::from(form.bits)).next_multiple_of(fixed.align.into());
+        let start = aligned(header + u64::from(form.bits), fixed.align);
         let at = start + u64::from(fixed.bits);
         if at > end || at == self.at {
             return false;

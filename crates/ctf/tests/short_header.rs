@@ -29,7 +29,7 @@ struct large {{
         struct {{ u32 id; u64_clock timestamp; }} extended;
     }} v;
 }} align(8);
-stream {{ event.header := struct {header}; event.context := struct {{ u32 _vtid; }}; }};
+stream {{ packet.context := struct {{ u16 cpu_id; }}; event.header := struct {header}; event.context := struct {{ u32 _vtid; }}; }};
 event {{ name = "fixed"; id = 1; fields := struct {{ u8 _a; u16 _b; }}; }};
 event {{ name = "empty"; id = 2; }};
 event {{ name = "mixed"; id = 3; fields := struct {{ string _a; u16 _b; }}; }};
@@ -77,6 +77,7 @@ const EVENTS: [&str; 8] = [
 
 fn stream(is_large: bool) -> Vec<u8> {
     let mut writer = Writer { is_large, bytes: 0xc1fc_1fc1_u32.to_le_bytes().to_vec() };
+    writer.bytes.extend([3, 0]);
     writer.event(1, 134_217_700, false, &[1, 3, 2]);
     writer.event(2, 134_217_720, false, &[]);
     writer.event(3, 134_217_730, false, &[b'3', 0, 5, 4]);
@@ -106,6 +107,8 @@ fn shown(reader: &mut Reader) -> Vec<String> {
         let place = |name| schema.field(event.class_index(), name).and_then(|place| event.number(place));
         assert_eq!(place("b"), b);
         assert_eq!(schema.context_field(event.class_index(), "vtid").and_then(|place| event.number(place)), tid);
+        let cpu = schema.context_field(event.class_index(), "cpu_id").and_then(|place| event.number(place));
+        assert_eq!((cpu, number(event.packet_context(), "cpu_id")), (Some(3), Some(3)));
         // The header is decoded again when it is asked for.
         let header = event.header().get("v").expect("it has a variant");
         let stepscope_ctf::Value::Struct(header) = header else { panic!("it is no struct") };
@@ -130,7 +133,7 @@ fn short_and_extended_headers_are_read_in_any_mixture() {
 fn of_a_stream_that_is_cut_anywhere_whole_events_are_read() {
     for (is_large, header) in [(false, "compact"), (true, "large")] {
         let (metadata, stream) = (metadata(header), stream(is_large));
-        for length in 5..stream.len() {
+        for length in 7..stream.len() {
             let mut reader = Reader::of_bytes(metadata.as_bytes(), &[&stream[..length]]).unwrap();
             let lines = shown(&mut reader);
             assert_eq!(lines, EVENTS[..lines.len()], "{header}, {length} bytes");

@@ -1,6 +1,6 @@
 //! Events of the kernel's scheduler, as LTTng's modules write them.
 
-use stepscope_ctf::Event;
+use stepscope_ctf::{Event, FieldPlace, Schema, Value};
 
 use super::{small, text};
 use crate::import::trace::{Forked, Named, Switch, Trace, Waking, can_run};
@@ -41,14 +41,65 @@ impl Kind {
     }
 }
 
+/// The places of the fields that the most frequent events have: their names are looked up once.
+#[derive(Debug)]
+pub(super) struct Places {
+    cpu: Option<FieldPlace>,
+    /// The thread that is woken.
+    woken: Thread,
+    before: Thread,
+    state: Option<FieldPlace>,
+    next: Thread,
+    /// The thread that made the event, and its process.
+    tid: Option<FieldPlace>,
+    pid: Option<FieldPlace>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    tid: Option<FieldPlace>,
+    name: Option<FieldPlace>,
+}
+
+impl Places {
+    /// Those of a class of events.
+    pub fn of(schema: &Schema, class: usize) -> Self {
+        let thread = |tid, name| Thread { tid: schema.field(class, tid), name: schema.field(class, name) };
+        Self {
+            cpu: schema.context_field(class, "cpu_id"),
+            woken: thread("tid", "comm"),
+            before: thread("prev_tid", "prev_comm"),
+            state: schema.field(class, "prev_state"),
+            next: thread("next_tid", "next_comm"),
+            tid: schema.context_field(class, "tid"),
+            pid: schema.context_field(class, "pid"),
+        }
+    }
+}
+
+impl Thread {
+    #[inline]
+    fn of<'a>(&self, event: &Event<'a>) -> Option<Named<'a>> {
+        let name = self.name.and_then(|name| match event.value(name)? {
+            Value::Text(name) => Some(name),
+            _ => None,
+        });
+        Some(Named { tid: number(event, self.tid)?, name })
+    }
+}
+
+#[inline]
+fn number(event: &Event<'_>, place: Option<FieldPlace>) -> Option<u32> {
+    u32::try_from(event.number(place?)?).ok()
+}
+
 /// Gives an event of the kernel to the trace.
-pub(super) fn take(kind: Kind, event: &Event<'_>, time_ns: u64, trace: &mut Trace) {
-    let cpu = event.packet_context().get("cpu_id").and_then(|cpu| u32::try_from(cpu.as_u64()?).ok());
+pub(super) fn take(kind: Kind, places: &Places, event: &Event<'_>, time_ns: u64, trace: &mut Trace) {
+    let cpu = number(event, places.cpu);
     match kind {
-        Kind::Switch => switch(event, cpu, time_ns, trace),
+        Kind::Switch => switch(places, event, cpu, time_ns, trace),
         Kind::WakeUp => {
-            let Some(tid) = small(event, "tid") else { return };
-            let woken = Named { tid, name: text(event, "comm") };
+            let Some(woken) = places.woken.of(event) else { return };
             trace.wake_up(Waking { time_ns, cpu, woken, by_interrupt: false });
         }
         Kind::Fork => {
@@ -77,23 +128,13 @@ pub(super) fn take(kind: Kind, event: &Event<'_>, time_ns: u64, trace: &mut Trac
     }
 }
 
-fn switch(event: &Event<'_>, cpu: Option<u32>, time_ns: u64, trace: &mut Trace) {
-    let (Some(before), Some(next)) = (small(event, "prev_tid"), small(event, "next_tid")) else { return };
-    let state = event.field("prev_state").and_then(|state| state.as_i64()).unwrap_or(0);
-    trace.switch(Switch {
-        time_ns,
-        cpu,
-        before: Named { tid: before, name: text(event, "prev_comm") },
-        preempted: can_run(state),
-        next: Named { tid: next, name: text(event, "next_comm") },
-    });
+fn switch(places: &Places, event: &Event<'_>, cpu: Option<u32>, time_ns: u64, trace: &mut Trace) {
+    let (Some(before), Some(next)) = (places.before.of(event), places.next.of(event)) else { return };
+    let state = places.state.and_then(|state| event.value(state)?.as_i64()).unwrap_or(0);
+    trace.switch(Switch { time_ns, cpu, before, preempted: can_run(state), next });
     // The kernel's context may name the process of the thread that made the event.
-    if let (Some(tid), Some(pid)) = (context(event, "tid"), context(event, "pid")) {
+    let context = |place| number(event, place).filter(|&id| id != 0);
+    if let (Some(tid), Some(pid)) = (context(places.tid), context(places.pid)) {
         trace.describe(tid, Some(pid), b"");
     }
-}
-
-fn context(event: &Event<'_>, name: &str) -> Option<u32> {
-    let value = event.stream_context().get(name).or_else(|| event.event_context().get(name))?;
-    u32::try_from(value.as_u64()?).ok().filter(|&id| id != 0)
 }

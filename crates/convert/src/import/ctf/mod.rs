@@ -103,6 +103,8 @@ struct Class {
     message: Option<FieldPlace>,
     /// Whether the context of the stream alone says who made an event.
     names_caller: bool,
+    /// Fields of the kernel's events.
+    kernel: kernel::Places,
 }
 
 impl Class {
@@ -122,17 +124,18 @@ impl Class {
                 address: schema.field(class, "addr"),
                 callback: schema.field(class, "callback"),
                 message: schema.field(class, "message"),
+                kernel: kernel::Places::of(schema, class),
             }
         };
         schema.events.iter().enumerate().map(of).collect()
     }
 
     fn pid(&self, event: &Event<'_>) -> Option<u32> {
-        u32::try_from(event.value(self.pid?)?.as_u64()?).ok()
+        u32::try_from(event.number(self.pid?)?).ok()
     }
 
     fn address(&self, event: &Event<'_>) -> Option<u64> {
-        event.value(self.address?)?.as_u64()
+        event.number(self.address?)
     }
 }
 
@@ -185,7 +188,7 @@ impl Import {
     fn event(&mut self, class: &Class, event: &Event<'_>, time_ns: u64, vpid: Option<u32>) {
         self.trace.at(time_ns);
         match class.kind {
-            Kind::Kernel(kind) => kernel::take(kind, event, time_ns, &mut self.trace),
+            Kind::Kernel(kind) => kernel::take(kind, &class.kernel, event, time_ns, &mut self.trace),
             Kind::Ros2(kind) => {
                 let Some(caller) = self.caller(class, event, time_ns, vpid) else { return };
                 ros2::take(kind, &ros2::Call { event, class }, caller, time_ns, &mut self.messages, &mut self.trace);
@@ -226,7 +229,7 @@ impl Import {
         {
             return Some(caller);
         }
-        let tid = u32::try_from(event.value(class.tid?)?.as_u64()?).ok().filter(|&tid| tid != 0)?;
+        let tid = u32::try_from(event.number(class.tid?)?).ok().filter(|&tid| tid != 0)?;
         let pid = class.pid(event).or(vpid);
         let name = match class.name.and_then(|name| event.value(name)) {
             Some(Value::Text(name)) => Some(name),
