@@ -133,7 +133,9 @@ impl Ros2 {
 
     /// Writes what the calls since the last time say.
     pub fn write(&mut self, marks: &mut Marks, sink: &mut impl Sink) {
-        self.messages.take_stages().for_each(|stage| marks.add_stage(stage, sink));
+        while let Some(stage) = self.messages.next_stage() {
+            marks.add_stage(stage, sink);
+        }
         for (caller, name, start_ns, end_ns) in self.scopes.drain(..) {
             marks.add_scope(caller, name, start_ns, end_ns, sink);
         }

@@ -92,7 +92,7 @@ pub struct Messages {
     /// Time zero of the calls in ns since 1970.
     origin_ns: i64,
     graph: Graph,
-    stages: Vec<Stage>,
+    stages: VecDeque<Stage>,
     topics: FxHashMap<Arc<str>, Topic>,
     threads: FxHashMap<Caller, OnThread>,
     /// Messages in buffers, by process, buffer and place.
@@ -155,7 +155,7 @@ impl Messages {
         Self {
             origin_ns,
             graph: Graph::default(),
-            stages: Vec::new(),
+            stages: VecDeque::new(),
             topics: FxHashMap::default(),
             threads: FxHashMap::default(),
             buffered: FxHashMap::default(),
@@ -201,9 +201,10 @@ impl Messages {
         None
     }
 
-    /// The stages since the last time.
-    pub fn take_stages(&mut self) -> std::vec::Drain<'_, Stage> {
-        self.stages.drain(..)
+    /// The first of the stages that were not given yet.
+    #[inline]
+    pub fn next_stage(&mut self) -> Option<Stage> {
+        self.stages.pop_front()
     }
 
     fn on(&mut self, caller: Caller) -> &mut OnThread {
@@ -233,7 +234,7 @@ impl Messages {
         thread.published = Some(((topic.clone(), flow), address));
         thread.within = None;
         let (flow, stage) = (Some(flow), FlowStage::Published);
-        self.stages.push(Stage { caller, time_ns, topic, flow, stage, name: node, period_ns: None });
+        self.stages.push_back(Stage { caller, time_ns, topic, flow, stage, name: node, period_ns: None });
     }
 
     /// The transport has the message that the thread published last.
@@ -271,7 +272,7 @@ impl Messages {
             known.stamp(flow, stamp);
         }
         let (flow, stage) = (Some(flow), FlowStage::Sent);
-        self.stages.push(Stage { caller, time_ns, topic, flow, stage, name: None, period_ns: None });
+        self.stages.push_back(Stage { caller, time_ns, topic, flow, stage, name: None, period_ns: None });
     }
 
     fn take_service_call(&mut self, kind: Kind, call: &impl Fields, caller: Caller, time_ns: u64) {
@@ -327,7 +328,7 @@ impl Messages {
     fn take_message(&mut self, caller: Caller, time_ns: u64, message: Option<Message>) {
         if let Some((topic, flow)) = message.clone() {
             let (flow, stage) = (Some(flow), FlowStage::Taken);
-            self.stages.push(Stage { caller, time_ns, topic, flow, stage, name: None, period_ns: None });
+            self.stages.push_back(Stage { caller, time_ns, topic, flow, stage, name: None, period_ns: None });
         }
         self.on(caller).taken = message;
     }
@@ -395,7 +396,7 @@ impl Messages {
         };
         let (topic, name) = (open.topic.clone(), open.name.clone());
         let stage = FlowStage::CallbackStart;
-        self.stages.push(Stage { caller, time_ns, topic, flow, stage, name, period_ns });
+        self.stages.push_back(Stage { caller, time_ns, topic, flow, stage, name, period_ns });
         thread.open.push(open);
         CallbackEvent::Started { callback, name: shown.clone() }
     }
@@ -411,7 +412,7 @@ impl Messages {
         let started = open.map(|open| {
             let OpenCallback { start_ns, topic, flow, shown, name, period_ns, .. } = open;
             let stage = FlowStage::CallbackEnd;
-            self.stages.push(Stage { caller, time_ns, topic, flow, stage, name, period_ns });
+            self.stages.push_back(Stage { caller, time_ns, topic, flow, stage, name, period_ns });
             (shown, start_ns)
         });
         CallbackEvent::Ended { callback, started }

@@ -36,7 +36,7 @@ fn stages(calls: &str) -> (Messages, Vec<String>) {
         let name = stage.name.as_deref().unwrap_or("-").to_owned();
         format!("{} {} {} {flow} {} {name}", stage.time_ns, stage.caller.tid, stage.topic, stage.stage.name())
     };
-    let stages = messages.take_stages().map(shown).collect();
+    let stages = std::iter::from_fn(|| messages.next_stage()).map(shown).collect();
     (messages, stages)
 }
 

@@ -15,6 +15,7 @@ pub(super) struct Call<'a> {
 }
 
 impl Fields for Call<'_> {
+    #[inline]
     fn number(&self, field: &str) -> Option<u64> {
         // Fields that most events have.
         let place = match field {
@@ -23,7 +24,7 @@ impl Fields for Call<'_> {
             _ => None,
         };
         match (place, field) {
-            (Some(place), _) => self.event.value(place)?.as_u64(),
+            (Some(place), _) => self.event.number(place),
             (None, "gid" | "client_gid") => half_of_id(self.event, field, 0),
             (None, "gid_rest") => half_of_id(self.event, "gid", 8),
             (None, "client_gid_rest") => half_of_id(self.event, "client_gid", 8),
@@ -64,7 +65,7 @@ pub(super) fn take(
     }
     let Some(thread) = trace.thread(caller) else { return };
     // An event makes stages on its own thread alone.
-    for Stage { time_ns, topic, flow, stage, name, period_ns, .. } in messages.take_stages() {
+    while let Some(Stage { time_ns, topic, flow, stage, name, period_ns, .. }) = messages.next_stage() {
         trace.flow(FlowEvent { time_ns, thread, topic, flow, stage, name, period_ns });
     }
 }

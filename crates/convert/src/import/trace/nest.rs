@@ -158,11 +158,13 @@ impl Nest {
 
     /// Gives the first of those that wait.
     fn give(&mut self, count: usize, thread: ThreadId, take: &mut impl FnMut(Scope)) {
-        if !self.waiting.iter().take(count).is_sorted_by_key(Waiting::order) {
+        // Mostly it is a single one.
+        if count > 1 && !self.waiting.iter().take(count).is_sorted_by_key(Waiting::order) {
             let waiting = self.waiting.make_contiguous();
             waiting[..count].sort_by_key(Waiting::order);
         }
-        for waiting in self.waiting.drain(..count) {
+        for _ in 0..count {
+            let Some(waiting) = self.waiting.pop_front() else { break };
             let (number, start_ns, end_ns) = (waiting.number, waiting.start_ns, waiting.end_ns());
             if waiting.state == State::Lost {
                 continue;

@@ -25,8 +25,8 @@ pub struct Output {
     /// Whether scopes get other names later, and wait for that.
     pub names_come_later: bool,
     texts: FxHashSet<Arc<str>>,
-    /// Texts that are known to be the first of those that are equal, by some bits of their places.
-    recent: [Option<Arc<str>>; 16],
+    /// Texts by some bits of their places, with the first of those that are equal, if they are not it.
+    recent: [Option<(Arc<str>, Option<Arc<str>>)>; 32],
     waits: Vec<Wait>,
     scopes: Vec<Scope>,
     counters: Vec<Counter>,
@@ -51,24 +51,32 @@ impl Output {
     }
 
     /// Of texts that are equal, the first.
+    #[inline]
     pub fn shared(&mut self, text: Arc<str>) -> Arc<str> {
-        let place = text.as_ptr() as usize / 32 % self.recent.len();
-        if self.recent[place].as_ref().is_some_and(|known| Arc::ptr_eq(known, &text)) {
-            return text;
+        // Mixed, so that texts that were made one after the other are apart.
+        let place = (text.as_ptr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 59;
+        match &self.recent[place] {
+            Some((known, None)) if Arc::ptr_eq(known, &text) => text,
+            Some((known, Some(first))) if Arc::ptr_eq(known, &text) => first.clone(),
+            _ => self.find(text, place),
         }
-        let text = match self.texts.get(&text) {
-            Some(known) => known.clone(),
+    }
+
+    fn find(&mut self, text: Arc<str>, place: usize) -> Arc<str> {
+        let first = match self.texts.get(&text) {
+            Some(first) => first.clone(),
             None => {
                 // Names that are all different need not be shared.
                 if self.texts.len() >= MOST_TEXTS {
                     self.texts.clear();
                 }
                 self.texts.insert(text.clone());
-                text
+                text.clone()
             }
         };
-        self.recent[place] = Some(text.clone());
-        text
+        let other = (!Arc::ptr_eq(&first, &text)).then(|| first.clone());
+        self.recent[place] = Some((text, other));
+        first
     }
 
     /// Gives a row to the tables. After an error, rows are dropped: the error is what the import gives.
