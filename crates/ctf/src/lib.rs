@@ -12,8 +12,7 @@
 //!
 //! Definitions are those of the [CTF 1.8.3 specification](https://diamon.org/ctf/v1.8.3/); sections are named where they apply.
 //! A field that is read of many events has a place, which is found once by its name: [`Schema::field`], [`Event::value`],
-//! [`Event::number`]. Fields that
-//! are always in the same places cost nothing until they are asked for.
+//! [`Event::number`]. Fields that are always in the same places cost nothing until they are asked for.
 //!
 //! The crate is pure Rust without `unsafe`. An [`Event`] borrows its fields from the reader: reading one allocates nothing.
 //!

@@ -25,12 +25,19 @@ pub struct Output {
     /// Whether scopes get other names later, and wait for that.
     pub names_come_later: bool,
     texts: FxHashSet<Arc<str>>,
-    /// Texts by some bits of their places, with the first of those that are equal, if they are not it.
-    recent: [Option<(Arc<str>, Option<Arc<str>>)>; 32],
+    /// By some bits of their places.
+    recent: [Option<Recent>; 32],
     waits: Vec<Wait>,
     scopes: Vec<Scope>,
     counters: Vec<Counter>,
     flows: Vec<FlowEvent>,
+}
+
+/// A text that was shared.
+struct Recent {
+    text: Arc<str>,
+    /// The first of those that are equal, if it is another one.
+    first: Option<Arc<str>>,
 }
 
 impl Sink for Output {
@@ -56,8 +63,7 @@ impl Output {
         // Mixed, so that texts that were made one after the other are apart.
         let place = (text.as_ptr() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 59;
         match &self.recent[place] {
-            Some((known, None)) if Arc::ptr_eq(known, &text) => text,
-            Some((known, Some(first))) if Arc::ptr_eq(known, &text) => first.clone(),
+            Some(recent) if Arc::ptr_eq(&recent.text, &text) => recent.first.clone().unwrap_or(text),
             _ => self.find(text, place),
         }
     }
@@ -75,7 +81,7 @@ impl Output {
             }
         };
         let other = (!Arc::ptr_eq(&first, &text)).then(|| first.clone());
-        self.recent[place] = Some((text, other));
+        self.recent[place] = Some(Recent { text, first: other });
         first
     }
 
@@ -182,5 +188,21 @@ impl Output {
         self.flows.sort_by_key(|event| event.time_ns);
         capture.flows = self.flows.into();
         Ok(capture)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equal_texts_the_first_is_shared_however_often_each_comes() {
+        let mut output = Output::default();
+        let texts: Vec<Arc<str>> = (0..100).map(|at| format!("callback {}", at % 50).into()).collect();
+        for _ in 0..3 {
+            for (at, text) in texts.iter().enumerate() {
+                assert!(Arc::ptr_eq(&output.shared(text.clone()), &texts[at % 50]), "{at}");
+            }
+        }
     }
 }
