@@ -82,13 +82,20 @@ struct Gain {
     confidence: &'static str,
 }
 
-/// The findings, then functions of the typical capture of each scenario, then weak findings without a gain. As in the
-/// terminal, functions come first if no finding has a gain.
+impl Gain {
+    /// Whether neither a gain nor a cost is known.
+    fn is_unknown(&self) -> bool {
+        self.gain == Value::Missing && self.share == Value::Missing
+    }
+}
+
+/// The findings, then functions of the typical capture of each scenario, then findings without a gain that are weak or name no
+/// function. As in the terminal, functions come first if no finding has a gain.
 fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'_, '_>]) -> Vec<Gain> {
     let mut gains: Vec<Gain> = (0..findings.rows.len()).map(|row| of_finding(selections, findings, row)).collect();
     gains.truncate(MOST_FINDINGS);
     let found = gains.len();
-    let none_gains = gains.iter().all(|gain| gain.gain == Value::Missing && gain.share == Value::Missing);
+    let none_gains = gains.iter().all(Gain::is_unknown);
     let named: HashSet<String> = gains.iter().filter_map(|gain| gain.function.clone()).collect();
     for one in repeated {
         let label = summary::label(one.typical.capture());
@@ -106,7 +113,9 @@ fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'
     }
     match none_gains {
         true => gains.rotate_left(found),
-        false => gains.sort_by_key(|gain| gain.confidence == "weak" && gain.gain == Value::Missing),
+        false => {
+            gains.sort_by_key(|gain| gain.is_unknown() && (gain.confidence == "weak" || gain.function.is_none()));
+        }
     }
     gains
 }
@@ -396,6 +405,17 @@ mod tests {
         assert_eq!(gains.get(0, "function"), Some(&"gz::Physics::Update".into()));
         assert_eq!(gains.get(0, "gain"), Some(&5e5.into()));
         assert_eq!(gains.get(1, "function"), Some(&Value::Missing), "`main` is a thread");
+    }
+
+    #[test]
+    fn what_is_about_no_function_and_gains_nothing_comes_last() {
+        let rows = [("`main` is no function", Some(5e5)), ("Thread `main` does all the work", None)];
+        let columns = Columns::<(&str, Option<f64>)>::new().prose("finding", "What happens.", |row| row.0.into());
+        let columns = columns.duration("gain", "Its gain.", |row| row.1);
+        let tables = tables(&slow(), &columns.table("findings", "", rows));
+        let gains = tables.iter().find(|table| table.name == "verdict_gains").expect("there are findings");
+        assert_eq!(gains.get(1, "function"), Some(&"gz::Physics::Update".into()));
+        assert_eq!(gains.get(2, "what"), Some(&"Thread `main` does all the work".into()));
     }
 
     #[test]
