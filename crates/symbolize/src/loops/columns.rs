@@ -26,19 +26,22 @@ pub(super) fn columns(graph: &Graph, loops: &[Natural], natural: &Natural) -> Op
     if has_loop || inside.len() > MOST || inside.iter().any(|one| one.effect == Effect::Call) {
         return None;
     }
-    let around =
-        loops.iter().filter(|one| one.blocks.len() > natural.blocks.len() && one.blocks.contains(&natural.head));
-    let around = around.min_by_key(|one| one.blocks.len())?;
+    let around = loops.iter().filter(|one| natural.is_within(one)).min_by_key(|one| one.blocks.len())?;
     let outside = of(&around.blocks.difference(&natural.blocks).copied().collect());
     let is_column = |memory: &Memory| {
         let moved = inside.iter().filter(|one| one.writes & memory.registers != 0).filter_map(|one| one.moves());
         let far: Registers = moved
-            .filter(|(place, stride)| stride.unsigned_abs().saturating_mul(scale(memory, *place)) >= LEAST_STRIDE)
+            .filter(|(place, stride)| {
+                stride.unsigned_abs().saturating_mul(u64::from(memory.scale(*place))) >= LEAST_STRIDE
+            })
             .fold(0, |all, (place, _)| all | place);
         far != 0 && is_set_again(&outside, far) && moves_by_element(&outside, memory)
     };
-    let memories = inside.iter().filter_map(|one| one.memory.as_ref());
-    memories.into_iter().any(is_column).then(|| made(graph, natural, LoopShape::Columns, &natural.blocks, false))
+    inside
+        .iter()
+        .filter_map(|one| one.memory.as_ref())
+        .any(is_column)
+        .then(|| made(graph, natural, LoopShape::Columns, &natural.blocks, false))
 }
 
 impl Operation {
@@ -46,14 +49,6 @@ impl Operation {
     fn moves(&self) -> Option<(Registers, i64)> {
         let is_move = matches!(self.effect, Effect::Advance | Effect::Place) && self.reads == self.writes;
         Some((self.writes, self.stride.filter(|_| is_move)?))
-    }
-}
-
-/// How many bytes one of a register is in an address.
-fn scale(memory: &Memory, register: Registers) -> u64 {
-    match memory.index {
-        Some((index, scale)) if index == register => u64::from(scale),
-        _ => 1,
     }
 }
 
@@ -79,6 +74,6 @@ fn moves_by_element(outside: &[&Operation], memory: &Memory) -> bool {
     outside.iter().filter_map(|one| one.moves()).filter(|(place, _)| place & from != 0).any(|(place, stride)| {
         let stride = stride.unsigned_abs();
         // A number that an address is made of counts elements.
-        stride * scale(memory, place) == element || (stride == 1 && place & memory.registers == 0)
+        stride * u64::from(memory.scale(place)) == element || (stride == 1 && place & memory.registers == 0)
     })
 }

@@ -33,6 +33,13 @@ pub(super) struct Natural {
     pub blocks: BTreeSet<usize>,
 }
 
+impl Natural {
+    /// Whether another loop is around it. Two loops of the same blocks are two ways through one.
+    pub fn is_within(&self, other: &Self) -> bool {
+        other.blocks.len() > self.blocks.len() && other.blocks.contains(&self.head)
+    }
+}
+
 /// More blocks than this are of generated code, whose loops are not looked at.
 const MOST_BLOCKS: usize = 8_000;
 

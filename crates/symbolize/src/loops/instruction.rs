@@ -42,6 +42,16 @@ pub(super) struct Memory {
     pub is_written: bool,
 }
 
+impl Memory {
+    /// How many bytes one of a register is in the address.
+    pub fn scale(&self, register: Registers) -> u32 {
+        match self.index {
+            Some((index, scale)) if index == register => scale,
+            _ => 1,
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Operation {
     pub start: u64,

@@ -68,9 +68,7 @@ fn classify(graph: &Graph, loops: &[Natural], natural: &Natural) -> Option<CodeL
     let found = shape::classify(graph, loops, natural)
         .or_else(|| indices::chain(graph, natural))
         .or_else(|| columns::columns(graph, loops, natural))?;
-    // Two loops of the same blocks are two ways through one.
-    let is_around = |one: &Natural| one.blocks.len() > natural.blocks.len() && one.blocks.contains(&natural.head);
-    let is_nested = loops.iter().any(is_around);
+    let is_nested = loops.iter().any(|one| natural.is_within(one));
     Some(CodeLoop { is_nested, ..found })
 }
 

@@ -452,11 +452,8 @@ impl Facts {
     }
 
     fn strides_by_byte(&self, memory: &Memory) -> bool {
-        let scale = |register: Registers| match memory.index {
-            Some((index, scale)) if index == register => i64::from(scale),
-            _ => 1,
-        };
-        self.strides.iter().any(|(of, stride)| memory.registers & of != 0 && (stride * scale(*of)).abs() == 1)
+        let is_byte = |of: Registers, stride: i64| (stride * i64::from(memory.scale(of))).abs() == 1;
+        self.strides.iter().any(|(of, stride)| memory.registers & of != 0 && is_byte(*of, *stride))
     }
 }
 

@@ -3,6 +3,8 @@
 //! Evidence: mutexes, reader-writer locks and spin locks are taken and released directly below an owned function, outside the kernel, all the time. Waiting for
 //! a lock is in the kernel, and another [kind](super::lock_wait). Look-alikes: threads that hand work to each other; see [small pieces](super::small_pieces).
 
+use std::cell::LazyCell;
+
 use rustc_hash::FxHashMap;
 use stepscope_model::{FrameKind, StackId};
 
@@ -66,7 +68,7 @@ impl Kind for LockPerItem {
                 && !hands_over[index]
                 && !of_interpreter[index]
         };
-        let waiting = waits_for_others(seen);
+        let waiting = LazyCell::new(|| waits_for_others(seen));
         let owners = seen.by_function(|stack| seen.owner(stack).filter(|_| takes(stack))).into_iter();
         let found = owners.filter(|(_, amount)| seen.share(*amount) >= LEAST).filter_map(|(owner, amount)| {
             let at = |stack: StackId| seen.owner(stack) == Some(owner) && takes(stack);

@@ -4,6 +4,7 @@
 //! ends with the sleep in which the last of them is done. The time from there to the end of that sleep is the gain: nobody works. Look-alikes: a loop that
 //! keeps its pace by short sleeps, whose rows end at points in time.
 
+use std::cell::LazyCell;
 use std::ops::Range;
 
 use super::polling::LONGEST_LOOK_NS;
@@ -46,20 +47,32 @@ pub(super) fn found(seen: &Seen<'_, '_>) -> Vec<Found> {
     let mut threads: Vec<ThreadId> = seen.selection.threads().map(|(thread, _)| thread).collect();
     threads.sort_by_key(|thread| std::cmp::Reverse(cpu[thread.index()]));
     threads.truncate(MOST_OTHERS);
-    let blocked: Vec<(ThreadId, Vec<Range<u64>>)> =
-        threads.iter().map(|&thread| (thread, blocked_of(seen, thread))).collect();
+    // Copies of waits, which are many: only if a thread sleeps so.
+    let blocked = LazyCell::new(|| threads.iter().map(|&thread| Blocked::of(seen, thread)).collect::<Vec<_>>());
     let mut classes = Classes::new(seen.capture(), seen.functions());
     let of_thread = |&thread: &ThreadId| {
         let rows = rows_of(seen, &mut classes, thread);
-        let others = blocked.iter().filter(|(other, _)| *other != thread);
+        if rows.iter().filter(|row| row.sleeps > 1).count() < FEWEST {
+            return None;
+        }
+        let others = blocked.iter().filter(|other| other.thread != thread);
         awaits(seen, thread, &rows, &others.collect::<Vec<_>>())
     };
     threads.iter().filter_map(of_thread).collect()
 }
 
-fn blocked_of(seen: &Seen<'_, '_>, thread: ThreadId) -> Vec<Range<u64>> {
-    let single = seen.waits(thread).filter(|wait| wait.count == 1);
-    single.map(|wait| wait.start_ns..wait.start_ns.saturating_add(blocked_ns(&wait))).collect()
+/// When a thread is blocked.
+struct Blocked {
+    thread: ThreadId,
+    when: Vec<Range<u64>>,
+}
+
+impl Blocked {
+    fn of(seen: &Seen<'_, '_>, thread: ThreadId) -> Self {
+        let single = seen.waits(thread).filter(|wait| wait.count == 1);
+        let when = single.map(|wait| wait.start_ns..wait.start_ns.saturating_add(blocked_ns(&wait))).collect();
+        Self { thread, when }
+    }
 }
 
 fn rows_of(seen: &Seen<'_, '_>, classes: &mut Classes<'_>, thread: ThreadId) -> Vec<Row> {
@@ -86,12 +99,7 @@ fn rows_of(seen: &Seen<'_, '_>, classes: &mut Classes<'_>, thread: ThreadId) -> 
 }
 
 /// What the thread's rows show, if they end when other threads are done.
-fn awaits(
-    seen: &Seen<'_, '_>,
-    thread: ThreadId,
-    rows: &[Row],
-    others: &[&(ThreadId, Vec<Range<u64>>)],
-) -> Option<Found> {
+fn awaits(seen: &Seen<'_, '_>, thread: ThreadId, rows: &[Row], others: &[&Blocked]) -> Option<Found> {
     let function = rows.iter().find(|row| row.sleeps > 1)?.function;
     let rows: Vec<&Row> = rows.iter().filter(|row| row.function == function).collect();
     if rows.len() < FEWEST {
@@ -129,10 +137,10 @@ fn awaits(
 }
 
 /// When the last of the other threads that run during a row is done: all of them are blocked at its end. None if none runs.
-fn done_at(seen: &Seen<'_, '_>, row: &Row, others: &[&(ThreadId, Vec<Range<u64>>)]) -> Option<u64> {
+fn done_at(seen: &Seen<'_, '_>, row: &Row, others: &[&Blocked]) -> Option<u64> {
     let mut last = None;
-    for (other, blocked) in others {
-        if seen.off_cpu.spent(*other, row.when.clone()).is_none_or(|spent| spent.running == 0) {
+    for Blocked { thread, when: blocked } in others {
+        if seen.off_cpu.spent(*thread, row.when.clone()).is_none_or(|spent| spent.running == 0) {
             continue;
         }
         let place = blocked.partition_point(|one| one.start < row.when.end).checked_sub(1)?;
