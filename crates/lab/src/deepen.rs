@@ -1,34 +1,39 @@
-//! `stepscope diagnose --deepen`: runs the scenarios of a run again and counts the calls of their functions.
+//! `stepscope diagnose --deepen`: runs the scenarios of a run again and looks at the calls of their functions.
 //!
-//! Each scenario runs as its lab file says, with the recorder and beside it [`count_calls`] in the steady phase. Counting slows
-//! the program, so nothing of this recording is kept but the calls per step: both are counted in the same time, and are
-//! slowed alike. They are written to [`CALLS_FILE`] in the folder of the run and are evidence from then on.
+//! Each scenario runs twice as its lab file says, with the recorder and beside it, in the steady phase, first [`count_calls`] and then
+//! [`replays`]. Both slow the program, so nothing of these recordings is kept but the calls per step, which are counted in the same
+//! time and are slowed alike, and which calls repeat an earlier one. They are written to [`CALLS_FILE`] in the folder of the run and
+//! are evidence from then on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
 use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
 
 use stepscope_analyze::diagnose::{Calls, FunctionCalls};
+use stepscope_analyze::step_stacks::{self, FunctionCode, StackFunction};
 use stepscope_analyze::steps::{Loops, Steps};
-use stepscope_analyze::{Functions, Owned, Selection, step_stacks};
+use stepscope_analyze::{Functions, Owned, Selection};
 use stepscope_model::output_file::write_durably;
-use stepscope_model::{Phase, disk};
-use stepscope_record::calls::{CallCounts, CallSite, MOST_PER_SECOND, SiteCalls, count_calls};
+use stepscope_model::{Capture, Phase, disk};
+use stepscope_record::calls::{CallSite, MOST_PER_SECOND, SiteCalls, count_calls};
 use stepscope_record::proc::{self, ProcessTree};
+use stepscope_symbolize::{InlinedCode, Options, inlined_code};
 
-use crate::event::{Event, Listener};
 use crate::execution::{Context, execute};
 use crate::lab_file::{Trial, TrialFilter};
-use crate::outcome::{Outcome, Stage};
+use crate::outcome::Outcome;
 use crate::run::Run;
 use crate::source::{CALLS_FILE, SourceError};
 use crate::step::suggestion::entries;
+
+mod beside;
+mod replays;
+
+use beside::Beside;
 
 /// Functions whose calls are counted, at most. Each costs the program some microseconds per call.
 const MOST_FUNCTIONS: usize = 24;
@@ -39,19 +44,22 @@ const MOST_THREADS: usize = 16;
 /// How long calls are counted.
 const LENGTH: Duration = Duration::from_secs(1);
 
+/// Why there is no result.
+const ENDED: &str = "the steady phase ended before";
+
 /// Folder of the recordings, within that of the run. It is removed afterwards.
 const FOLDER: &str = ".deepen";
 
 /// The result of [`deepen`].
 #[derive(Debug)]
 pub struct Deepened {
-    /// The counts.
+    /// What was found out.
     pub calls: Calls,
-    /// What could not be counted, in sentences.
+    /// What could not be found out, in sentences.
     pub notes: Vec<String>,
 }
 
-/// Counts calls of the functions that these selections of a run's captures show, and writes them into the run.
+/// Counts and replays calls of the functions that these selections of a run's captures show, and writes what it finds into the run.
 ///
 /// # Errors
 /// If the run has no lab file, or its folder cannot be written.
@@ -73,14 +81,26 @@ pub fn deepen(run: &Run, selections: &[Selection<'_>], context: &mut Context<'_>
         if context.interrupt.load(Ordering::Relaxed) {
             break;
         }
+        let name = &trial.scenario.name;
         match of_trial(trial, selection, &folder, context) {
             Ok(found) => calls.functions.extend(found),
-            Err(reason) => notes.push(format!("{}: calls were not counted: {reason}", trial.scenario.name)),
+            Err(reason) => notes.push(format!("{name}: calls were not counted: {reason}")),
+        }
+        let _ = fs::remove_dir_all(&folder);
+        if context.interrupt.load(Ordering::Relaxed) {
+            break;
+        }
+        match replays::of_trial(trial, selection, &folder, context) {
+            Ok((found, skipped)) => {
+                calls.repeats.extend(found);
+                notes.extend(skipped.into_iter().map(|one| format!("{name}: {one}")));
+            }
+            Err(reason) => notes.push(format!("{name}: calls were not replayed: {reason}")),
         }
         let _ = fs::remove_dir_all(&folder);
     }
-    if calls.functions.is_empty() {
-        notes.push("no calls were counted; nothing was added to the run".to_owned());
+    if calls.is_empty() {
+        notes.push("nothing was found out about calls; the run is as it was".to_owned());
         return Ok(Deepened { calls, notes });
     }
     let path = run.folder().join(CALLS_FILE);
@@ -89,10 +109,14 @@ pub fn deepen(run: &Run, selections: &[Selection<'_>], context: &mut Context<'_>
     Ok(Deepened { calls, notes })
 }
 
-/// A function to count, and the names of the threads that run it.
-struct Counted {
+/// A function to look at, and the names of the threads that run it.
+struct Watched {
     function: String,
-    site: CallSite,
+    module: PathBuf,
+    /// File offset of its first instruction.
+    offset: u64,
+    /// File offsets of an inlined function's code; empty for one with code of its own.
+    inlined: Vec<Range<u64>>,
     threads: BTreeSet<String>,
 }
 
@@ -102,28 +126,31 @@ fn of_trial(
     folder: &Path,
     context: &mut Context<'_>,
 ) -> Result<Vec<FunctionCalls>, String> {
-    let functions = functions(selection);
+    let mut functions = functions(selection);
+    functions.retain(|one| one.inlined.is_empty());
+    functions.truncate(MOST_FUNCTIONS);
     if functions.is_empty() {
         return Err("no owned function has code of its own in a file".to_owned());
     }
-    let mut counting = Counting {
-        listener: &mut *context.listener,
-        functions: &functions,
-        pid: 0,
-        worker: None,
-        stop: Arc::default(),
-        counts: None,
-    };
+    let mut counting = Beside::new(&mut *context.listener, context.interrupt, |pid, stop| {
+        let threads = threads_below(pid);
+        let site = |one: &Watched| {
+            let runs_it = threads.iter().filter(|thread| one.threads.contains(&thread.name)).map(|thread| thread.tid);
+            CallSite { module: one.module.clone(), offset: one.offset, threads: runs_it.take(MOST_THREADS).collect() }
+        };
+        let sites: Vec<CallSite> = functions.iter().map(site).collect();
+        thread::spawn(move || count_calls(&sites, LENGTH, MOST_PER_SECOND, |_| true, &stop))
+    });
     let mut context = Context { listener: &mut counting, ..*context };
     let executed = execute(trial, folder, &mut context);
     if let Outcome::Failed(failure) = &executed.outcome {
         return Err(failure.reason.clone());
     }
-    let counts = counting.counts.ok_or("the steady phase ended before")?.map_err(|error| error.to_string())?;
+    let counts = counting.result().ok_or(ENDED)?.map_err(|error| error.to_string())?;
     let capture = disk::read(&folder.join(Phase::Steady.to_string())).map_err(|error| error.to_string())?;
     let loops = Loops::of(&Selection::all(&capture, &Functions::of(&capture, &Owned::nothing())));
     let loops = loops.ok_or("the recording has no steps")?;
-    let count = |(one, calls): (&Counted, &SiteCalls)| {
+    let count = |(one, calls): (&Watched, &SiteCalls)| {
         let per_step = calls_per_step(calls, loops.main())?;
         let briefly = matches!(calls, SiteCalls::TooOften { .. });
         let (scenario, variant) = (Some(trial.scenario.name.clone()), trial.variant.clone());
@@ -132,19 +159,47 @@ fn of_trial(
     Ok(functions.iter().zip(&counts.sites).filter_map(count).collect())
 }
 
-/// The owned functions with much time that have an entry in a file.
-fn functions(selection: &Selection<'_>) -> Vec<Counted> {
+/// The owned functions with much time whose code is in a file, the most expensive first.
+fn functions(selection: &Selection<'_>) -> Vec<Watched> {
     let (capture, functions) = (selection.capture(), selection.functions());
     let mut found = step_stacks::functions(selection);
-    found.retain(|one| functions.get(one.function).owned);
-    let entries = entries(&found, capture);
-    let counted = found.iter().zip(entries).filter_map(|(one, entry)| {
-        let entry = entry?;
+    found.retain(|one| functions.is_owner(one.function) && !functions.is_installed(one.function));
+    let name = |one: &StackFunction| functions.get(one.function).name.to_string();
+    let inlined = inlined_code_of(&found, capture, &name);
+    let watched = found.iter().zip(entries(&found, capture)).zip(inlined).filter_map(|((one, entry), inlined)| {
+        let (module, offset, inlined) = match (entry, inlined) {
+            (Some(entry), _) => (entry.module, entry.offset?, Vec::new()),
+            (None, Some((module, call))) => (module, call.entry, call.code),
+            (None, None) => return None,
+        };
         let threads = one.threads.iter().map(|thread| capture.threads[thread.index()].name.clone()).collect();
-        let site = CallSite { module: entry.module, offset: entry.offset?, threads: Vec::new() };
-        Some(Counted { function: functions.get(one.function).name.to_string(), site, threads })
+        Some(Watched { function: name(one), module, offset, inlined, threads })
     });
-    counted.take(MOST_FUNCTIONS).collect()
+    watched.collect()
+}
+
+/// The files and the code of functions that are inlined where they run.
+fn inlined_code_of(
+    found: &[StackFunction],
+    capture: &Capture,
+    name: &dyn Fn(&StackFunction) -> String,
+) -> Vec<Option<(PathBuf, InlinedCode)>> {
+    let mut code: Vec<Option<(PathBuf, InlinedCode)>> = found.iter().map(|_| None).collect();
+    let mut by_module: BTreeMap<&str, Vec<(usize, u64, String)>> = BTreeMap::new();
+    for (index, one) in found.iter().enumerate() {
+        let FunctionCode::Inlined { frame, .. } = one.code else { continue };
+        if let (Some(module), Some(address)) = (capture.module_of(frame), capture.frames[frame.index()].address) {
+            by_module.entry(&module.path).or_default().push((index, address, name(one)));
+        }
+    }
+    for (module, functions) in by_module {
+        let places: Vec<(u64, &str)> = functions.iter().map(|(_, address, name)| (*address, name.as_str())).collect();
+        let calls = inlined_code(Path::new(module), &Options::default(), &places).unwrap_or_default();
+        for ((index, ..), call) in functions.iter().zip(calls) {
+            code[*index] = call.map(|call| (PathBuf::from(module), call));
+        }
+    }
+    code
 }
 
 /// Calls over the number of steps in the same time; `None` if they were not counted while steps ran.
@@ -168,59 +223,29 @@ fn calls_per_step(calls: &SiteCalls, steps: &Steps) -> Option<f64> {
     (steps > 0.0).then(|| calls / steps)
 }
 
-/// Passes events on, and counts calls in the steady phase.
-struct Counting<'a> {
-    listener: &'a mut dyn Listener,
-    functions: &'a [Counted],
+/// A thread of a scenario.
+struct RunningThread {
     pid: u32,
-    worker: Option<JoinHandle<io::Result<CallCounts>>>,
-    stop: Arc<AtomicBool>,
-    counts: Option<io::Result<CallCounts>>,
+    tid: u32,
+    name: String,
 }
 
-impl Listener for Counting<'_> {
-    fn notify(&mut self, event: &Event<'_>) {
-        match event {
-            Event::Launched { pid } => self.pid = *pid,
-            Event::Progress { stage: Stage::Steady, .. } if self.worker.is_none() => self.start(),
-            // The probes are closed before the program is stopped.
-            Event::Stopping => {
-                self.stop.store(true, Ordering::Relaxed);
-                self.counts = self.worker.take().and_then(|worker| worker.join().ok());
-            }
-            _ => {}
-        }
-        self.listener.notify(event);
-    }
-}
-
-impl Counting<'_> {
-    fn start(&mut self) {
-        let threads = threads_below(self.pid);
-        let site = |one: &Counted| {
-            let runs_it = threads.iter().filter(|(_, name)| one.threads.contains(name)).map(|(tid, _)| *tid);
-            CallSite { threads: runs_it.take(MOST_THREADS).collect(), ..one.site.clone() }
-        };
-        let sites: Vec<CallSite> = self.functions.iter().map(site).collect();
-        let stop = self.stop.clone();
-        self.worker = Some(thread::spawn(move || count_calls(&sites, LENGTH, MOST_PER_SECOND, |_| true, &stop)));
-    }
-}
-
-/// Ids and names of all threads of a process and its descendants.
-fn threads_below(pid: u32) -> Vec<(u32, String)> {
+/// All threads of a process and its descendants.
+fn threads_below(pid: u32) -> Vec<RunningThread> {
     let mut tree = ProcessTree::of(pid);
     tree.refresh();
     let pids = tree.members().map(|member| member.pid()).collect::<Vec<_>>();
     let of_process = |pid: u32| {
         let tids = proc::threads(pid).unwrap_or_default().into_iter();
-        tids.filter_map(move |tid| Some((tid, proc::thread_name(pid, tid).ok()?)))
+        tids.filter_map(move |tid| Some(RunningThread { pid, tid, name: proc::thread_name(pid, tid).ok()? }))
     };
     pids.into_iter().flat_map(of_process).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use stepscope_model::{Capture, Step, Thread};
     use stepscope_record::calls::CountedCall;

@@ -7,7 +7,7 @@
 //!     run.json                          trials, machine, outcomes
 //!     stepscope.toml                    a copy of the lab file
 //!     report.html  rank.json  rank.tsv
-//!     calls.json                        calls per step, if `diagnose --deepen` counted them
+//!     calls.json                        what `diagnose --deepen` found out about calls
 //!     shapes/base/output.log            output of the program; driver-N.log for its drivers
 //!     shapes/base/loading/              a capture: capture.json and Parquet tables
 //!     shapes/base/steady/

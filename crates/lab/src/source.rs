@@ -73,7 +73,7 @@ pub struct Loaded {
     pub ownership: Option<Ownership>,
     /// What that lab file calls processes and code.
     pub naming: Naming,
-    /// How often functions are called, if that run was deepened.
+    /// What `diagnose --deepen` found out about calls of functions, if that run was deepened.
     pub calls: Calls,
     /// What was left out, in sentences.
     pub notes: Vec<String>,
@@ -87,7 +87,7 @@ impl Loaded {
         };
     }
 
-    /// Reads what `diagnose --deepen` counted. A damaged file is left out, with a note.
+    /// Reads what `diagnose --deepen` found out. A damaged file is left out, with a note.
     fn read_calls(&mut self, run: &Run) {
         let path = run.folder().join(CALLS_FILE);
         let file = File::open(&path).and_then(|file| {

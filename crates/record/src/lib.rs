@@ -13,6 +13,7 @@
 //! - `marks`: what programs mark themselves: steps, scopes, counters
 //! - `heap`: allocations of programs that preload our library
 //! - `python`: Python functions of programs that preload our library
+//! - [`replay`]: which calls of functions repeat an earlier one
 //! - `ros2`: messages and callbacks of ROS 2, by uprobes
 //! - `live`: files and memory of running processes, for unwinding
 //! - `finish`: the raw log, from its folder to a capture
@@ -40,6 +41,7 @@ mod perf;
 pub mod proc;
 pub mod process_log;
 mod python;
+pub mod replay;
 mod ros2;
 pub mod session;
 

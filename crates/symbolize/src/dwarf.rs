@@ -80,6 +80,17 @@ pub(crate) fn inlined_calls(
     with_dwarf(debug, elf, options, &mut Vec::new(), |dwarf| inlined::calls(dwarf, texts, wanted))
 }
 
+/// The inlined calls that hold these addresses and are of the functions with these names. Split debug information is not searched.
+pub(crate) fn inlined_at(
+    debug: &Image,
+    elf: &object::File<'_>,
+    options: &Options,
+    texts: &mut Texts,
+    places: &[(u64, &str)],
+) -> Vec<Option<inlined::InlinedCall>> {
+    with_dwarf(debug, elf, options, &mut Vec::new(), |dwarf| inlined::at(dwarf, texts, places))
+}
+
 fn with_dwarf<R>(
     debug: &Image,
     elf: &object::File<'_>,

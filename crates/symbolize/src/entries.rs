@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, OsStr};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -122,6 +123,49 @@ pub fn inlined_into(
     Ok(found)
 }
 
+/// The code of an inlined call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InlinedCode {
+    /// File offset of its first instruction.
+    pub entry: u64,
+    /// Its file offsets. Instructions of the function around it may be between them.
+    pub code: Vec<Range<u64>>,
+}
+
+/// The code of inlined functions: for each address, the inlined call of the function with this name that holds it.
+///
+/// `None` where the file's debug information knows none. Split debug information is not searched.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn inlined_code(
+    path: &Path,
+    options: &Options,
+    places: &[(u64, &str)],
+) -> Result<Vec<Option<InlinedCode>>, Problem> {
+    let image = Image::open(path)?;
+    let segments = Segments::of(&image.elf());
+    let separate =
+        if dwarf::is_in(&image.elf()) { None } else { debug_files::find_debug_file(&image, options, &mut Vec::new()) };
+    let debug = separate.as_ref().unwrap_or(&image);
+    let (elf, mut texts) = (debug.elf(), Texts::default());
+    if !dwarf::is_in(&elf) {
+        return Ok(vec![None; places.len()]);
+    }
+    let offsets = |range: &Range<u64>| {
+        let start = segments.offset_of(range.start)?;
+        Some(start..start + (range.end - range.start))
+    };
+    let found = dwarf::inlined_at(debug, &elf, options, &mut texts, places).into_iter().map(|call| {
+        let call = call?;
+        Some(InlinedCode {
+            entry: segments.offset_of(call.entry)?,
+            code: call.code.iter().filter_map(offsets).collect(),
+        })
+    });
+    Ok(found.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +221,30 @@ mod tests {
         let found = inlined_into(&this, &Options::default(), &|name| name.ends_with("inlined_in_this_test")).unwrap();
         let callers: Vec<&String> = found.values().flatten().collect();
         assert!(callers.iter().any(|name| name.contains("stepscope_caller_of_the_inlined")), "{found:?}");
+    }
+
+    #[test]
+    fn the_code_of_an_inlined_call_begins_at_its_entry() {
+        assert_eq!(stepscope_caller_of_the_inlined(1), 8);
+        let this = std::env::current_exe().unwrap();
+        let options = Options::default();
+        let wanted = |_: &str, symbol: &str| symbol == "stepscope_caller_of_the_inlined";
+        let caller = entries(&this, &options, wanted).unwrap().remove(0);
+        let offsets: Vec<u64> = (0..64).map(|byte| caller.offset + byte).collect();
+        let named = Symbolizer::default().name(&Code::file(&this), &offsets);
+        let places = named.places.iter().filter_map(|place| {
+            let inlined = place.frames.iter().find(|frame| frame.function.ends_with("inlined_in_this_test"))?;
+            Some((place.address?, inlined.function.to_string()))
+        });
+        let (address, name) = places.into_iter().next().expect("it is inlined");
+        let found = inlined_code(&this, &options, &[(address, &name), (address, "another")]).unwrap();
+        let call = found[0].as_ref().expect("the debug information has it");
+        assert!(call.code.iter().any(|range| range.contains(&call.entry)), "{call:x?}");
+        assert!(
+            call.code.iter().all(|range| range.start >= caller.offset && range.end <= caller.offset + 256),
+            "{call:x?}"
+        );
+        assert_eq!(found[1], None);
     }
 
     #[test]

@@ -85,7 +85,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use demangle::demangle;
-pub use entries::{Entry, entries, entry_at, inlined_into, loader, starts_of};
+pub use entries::{Entry, InlinedCode, entries, entry_at, inlined_code, inlined_into, loader, starts_of};
 pub use go_functions::{GO_FUNCTIONS_SECTIONS, GoFunction, GoFunctions, go_text_start};
 pub use image::decompressed;
 pub use instructions::{FunctionCode, Instruction, NoInstructions};

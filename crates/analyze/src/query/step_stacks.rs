@@ -39,8 +39,13 @@ pub struct StackFunction {
 pub enum FunctionCode {
     /// It has code of its own: this frame is in it.
     Own(FrameId),
-    /// It was only seen inlined, mostly into this function.
-    Inlined(FunctionId),
+    /// It was only seen inlined.
+    Inlined {
+        /// Mostly into this function.
+        into: FunctionId,
+        /// The frame of it that was seen most.
+        frame: FrameId,
+    },
     /// It is interpreted or generated code, without an entry in a file.
     Interpreted,
 }
@@ -52,6 +57,7 @@ struct Seen {
     time: BTreeMap<ThreadId, u64>,
     own: BTreeMap<FrameId, u64>,
     into: BTreeMap<FunctionId, u64>,
+    inlined: BTreeMap<FrameId, u64>,
     depth: usize,
 }
 
@@ -95,7 +101,10 @@ pub fn functions(selection: &Selection<'_>) -> Vec<StackFunction> {
                     false => FunctionCode::Interpreted,
                 }
             }
-            (None, Some((into, _))) => FunctionCode::Inlined(*into),
+            (None, Some((into, _))) => {
+                let frame = most(&seen.inlined).expect("it is counted with the function");
+                FunctionCode::Inlined { into: *into, frame }
+            }
             _ => FunctionCode::Interpreted,
         };
         found.push(StackFunction {
@@ -138,6 +147,7 @@ fn each_function(
             nodes[above..].iter().find(|node| !capture.frames[capture.stacks[node.index()].frame.index()].inlined)
         {
             *one.into.entry(functions.of_node(capture, into)).or_default() += 1;
+            *one.inlined.entry(frame).or_default() += 1;
         }
         if functions.is_outermost(node) {
             one.depth = if one.cpu.is_empty() { depth } else { one.depth.min(depth) };
@@ -158,7 +168,7 @@ mod tests {
             let describe = |one: &StackFunction| {
                 let code = match one.code {
                     FunctionCode::Own(_) => "own code".to_owned(),
-                    FunctionCode::Inlined(into) => format!("in {}", name(into)),
+                    FunctionCode::Inlined { into, .. } => format!("in {}", name(into)),
                     FunctionCode::Interpreted => "no entry".to_owned(),
                 };
                 format!("{} {:.2} {:.2} {code}", name(one.function), one.share, one.cpu_share)

@@ -15,8 +15,8 @@ use crate::output::TableArguments;
 /// The arguments of `diagnose`.
 #[derive(Debug, Args)]
 pub struct Diagnose {
-    /// Run the scenarios of the run again first, and count calls of their functions (needs root). The counts are kept in the run
-    /// and are evidence from then on.
+    /// Run the scenarios of the run again first: count calls of their functions (needs root), and replay some to see which do the same
+    /// work again. What is found is kept in the run and is evidence from then on.
     #[cfg(feature = "record")]
     #[arg(long)]
     deepen: bool,
@@ -87,7 +87,7 @@ fn name_source(table: &mut Table, sources: &[PathBuf]) {
     table.notes.iter_mut().for_each(|note| note.replace(" RUN`", &format!(" {source}`")));
 }
 
-/// Counts calls of the functions of a run, with progress.
+/// Looks at calls of the functions of a run, with progress.
 #[cfg(feature = "record")]
 fn deepened(
     loaded: &crate::load::Loaded,

@@ -383,7 +383,7 @@ fn row(selection: &Selection<'_>, one: &StackFunction) -> Row {
         depth: one.depth,
         offset: None,
         finding: match one.code {
-            FunctionCode::Inlined(into) => Finding::Inlined { into: functions.get(into).name.to_string() },
+            FunctionCode::Inlined { into, .. } => Finding::Inlined { into: functions.get(into).name.to_string() },
             FunctionCode::Interpreted => Finding::Interpreted,
             FunctionCode::Own(_) => Finding::NotCounted,
         },

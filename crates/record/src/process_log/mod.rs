@@ -12,7 +12,7 @@
 //! checks of LeakSanitizer, and programs that get rights by their set-user-id bit, such as `sudo`.
 
 mod arguments;
-mod ptrace;
+pub(crate) mod ptrace;
 mod timing;
 
 use std::collections::HashMap;

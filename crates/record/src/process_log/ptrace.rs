@@ -102,9 +102,9 @@ fn message(tid: u32) -> u32 {
 
 /// The type of requests in C, which differs.
 #[cfg(target_env = "musl")]
-pub(super) type Request = libc::c_int;
+pub(crate) type Request = libc::c_int;
 #[cfg(not(target_env = "musl"))]
-pub(super) type Request = libc::c_uint;
+pub(crate) type Request = libc::c_uint;
 
 fn call(request: Request, tid: u32, data: usize) -> io::Result<libc::c_long> {
     // SAFETY: none of these requests reads or writes our memory, but for the event's message, to which `data` points.

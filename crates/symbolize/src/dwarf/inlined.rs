@@ -1,10 +1,12 @@
-//! Where functions are inlined: the first address of each inlined call.
+//! Where functions are inlined: the first address of each inlined call, and the code of some.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::names::FunctionNames;
-use super::unit::{Entry, Scopes, first_address};
-use super::{Dwarf, Slice};
+use super::unit::{CodeRanges, Entry, Scopes, code_ranges, first_address};
+use super::units::Units;
+use super::{Dwarf, Losses, Slice};
 use crate::texts::Texts;
 
 /// First addresses of inlined calls of functions whose name is `wanted`, ascending. Damaged units are passed over.
@@ -49,6 +51,62 @@ fn calls_in<'data>(
             && naming.function(offset, texts).is_some_and(|name| wanted(&name))
         {
             found.push(address);
+        }
+    }
+    Ok(())
+}
+
+/// The code of an inlined call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct InlinedCall {
+    /// Address of its first instruction.
+    pub entry: u64,
+    /// Its addresses.
+    pub code: Vec<Range<u64>>,
+}
+
+/// The inlined calls that hold these addresses and are of the functions with these names.
+pub(super) fn at(dwarf: &Dwarf<'_>, texts: &mut Texts, places: &[(u64, &str)]) -> Vec<Option<InlinedCall>> {
+    let mut found = vec![None; places.len()];
+    let mut addresses: Vec<u64> = places.iter().map(|(address, _)| *address).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    let units = Units::of(dwarf, &addresses, &mut Losses::default());
+    for hits in units.hits.chunk_by(|one, other| one.unit == other.unit) {
+        // What a damaged unit had until then is right.
+        let _ = at_in(dwarf, units.headers[hits[0].unit], &units.headers, texts, places, &mut found);
+    }
+    found
+}
+
+fn at_in<'data>(
+    dwarf: &Dwarf<'data>,
+    header: gimli::UnitHeader<Slice<'data>>,
+    headers: &[gimli::UnitHeader<Slice<'data>>],
+    texts: &mut Texts,
+    places: &[(u64, &str)],
+    found: &mut [Option<InlinedCall>],
+) -> gimli::Result<()> {
+    let unit = Rc::new(dwarf.unit(header)?);
+    let entry = Entry { dwarf, unit: &unit, headers };
+    let mut names = FunctionNames::default();
+    let mut naming = names.in_unit(entry, Scopes::of(&unit)?);
+    let mut entries = unit.entries_raw(None)?;
+    while !entries.is_empty() {
+        let offset = entries.next_offset();
+        let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+        if abbreviation.tag() != gimli::DW_TAG_inlined_subroutine {
+            entries.skip_attributes(abbreviation.attributes())?;
+            continue;
+        }
+        let CodeRanges { entry, ranges } = code_ranges(entry, abbreviation, &mut entries)?;
+        let holds = |address: u64| ranges.iter().any(|range| range.contains(&address));
+        let inside = places.iter().enumerate().filter(|(_, (address, _))| holds(*address));
+        for (index, (_, name)) in inside {
+            if naming.function(offset, texts).is_some_and(|one| *one == **name) {
+                let first = entry.or_else(|| ranges.first().map(|range| range.start));
+                found[index] = first.map(|entry| InlinedCall { entry, code: ranges.clone() });
+            }
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Finds the functions at an address, in one walk over the entries of a compilation unit.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use gimli::{Abbreviation, Attribute, AttributeValue, DwTag, EntriesRaw, UnitHeader, UnitOffset};
@@ -214,27 +215,10 @@ impl<'data> ChainWalk<'_, 'data> {
         attributes: &Attributes<'data>,
         mut found: impl FnMut(&mut Vec<Link>, &[(isize, Link)]),
     ) -> gimli::Result<()> {
-        let mut in_range = |begin: u64, end: u64| {
-            // The linker leaves dropped functions at address 0.
-            if begin != 0 {
-                let chains = &mut self.chains[indices_in(self.addresses, begin, end)];
-                chains.iter_mut().for_each(|chain| found(chain, &self.around));
-            }
-        };
-        let Entry { dwarf, unit, .. } = self.entry;
-        if let Some(value) = attributes.ranges {
-            let Some(mut ranges) = dwarf.attr_ranges(unit, value)? else { return Ok(()) };
-            while let Some(range) = ranges.next()? {
-                in_range(range.begin, range.end);
-            }
-            return Ok(());
-        }
-        match (attributes.low_pc, attributes.size, attributes.high_pc) {
-            (Some(begin), Some(size), _) => in_range(begin, begin.saturating_add(size)),
-            (Some(begin), None, Some(end)) => in_range(begin, end),
-            _ => {}
-        }
-        Ok(())
+        attributes.each_range(self.entry, |begin, end| {
+            let chains = &mut self.chains[indices_in(self.addresses, begin, end)];
+            chains.iter_mut().for_each(|chain| found(chain, &self.around));
+        })
     }
 }
 
@@ -250,6 +234,27 @@ pub(super) fn first_address<'data>(
     Ok(ranges.next()?.map(|range| range.begin).filter(|&address| address != 0))
 }
 
+/// Where the code of an entry is.
+pub(super) struct CodeRanges {
+    /// Its first instruction, if the compiler says which.
+    pub entry: Option<u64>,
+    /// Ascending or not; without what the linker dropped.
+    pub ranges: Vec<Range<u64>>,
+}
+
+/// Where the code of an entry is. Reads the entry's attributes.
+pub(super) fn code_ranges<'data>(
+    entry: Entry<'_, 'data>,
+    abbreviation: &Abbreviation,
+    entries: &mut EntriesRaw<'_, Slice<'data>>,
+) -> gimli::Result<CodeRanges> {
+    let attributes = Attributes::read(entry, abbreviation, entries)?;
+    let mut ranges = Vec::new();
+    attributes.each_range(entry, |begin, end| ranges.push(begin..end))?;
+    let first = attributes.entry_offset.zip(attributes.low_pc).map(|(offset, low)| low.saturating_add(offset));
+    Ok(CodeRanges { entry: attributes.entry_pc.or(first), ranges })
+}
+
 fn has_code(abbreviation: &Abbreviation) -> bool {
     abbreviation.attributes().iter().any(|spec| matches!(spec.name(), gimli::DW_AT_low_pc | gimli::DW_AT_ranges))
 }
@@ -261,6 +266,10 @@ struct Attributes<'data> {
     high_pc: Option<u64>,
     size: Option<u64>,
     ranges: Option<AttributeValue<Slice<'data>>>,
+    /// Address of the first instruction.
+    entry_pc: Option<u64>,
+    /// The same from the lowest address on.
+    entry_offset: Option<u64>,
     call_file: Option<u64>,
     call_line: Option<u32>,
 }
@@ -278,6 +287,33 @@ impl<'data> Attributes<'data> {
         Ok(attributes)
     }
 
+    /// Calls `each` with the first address and the end of each part of the code.
+    fn each_range(
+        &self,
+        Entry { dwarf, unit, .. }: Entry<'_, 'data>,
+        mut each: impl FnMut(u64, u64),
+    ) -> gimli::Result<()> {
+        let mut in_range = |begin: u64, end: u64| {
+            // The linker leaves dropped functions at address 0.
+            if begin != 0 {
+                each(begin, end);
+            }
+        };
+        if let Some(value) = self.ranges {
+            let Some(mut ranges) = dwarf.attr_ranges(unit, value)? else { return Ok(()) };
+            while let Some(range) = ranges.next()? {
+                in_range(range.begin, range.end);
+            }
+            return Ok(());
+        }
+        match (self.low_pc, self.size, self.high_pc) {
+            (Some(begin), Some(size), _) => in_range(begin, begin.saturating_add(size)),
+            (Some(begin), None, Some(end)) => in_range(begin, end),
+            _ => {}
+        }
+        Ok(())
+    }
+
     fn add(
         &mut self,
         Entry { dwarf, unit, .. }: Entry<'_, 'data>,
@@ -290,6 +326,10 @@ impl<'data> Attributes<'data> {
                 value => self.high_pc = dwarf.attr_address(unit, value)?,
             },
             gimli::DW_AT_ranges => self.ranges = Some(attribute.value()),
+            gimli::DW_AT_entry_pc => match attribute.value() {
+                AttributeValue::Udata(offset) => self.entry_offset = Some(offset),
+                value => self.entry_pc = dwarf.attr_address(unit, value)?,
+            },
             gimli::DW_AT_call_file => {
                 self.call_file = match attribute.value() {
                     AttributeValue::FileIndex(index) => Some(index),

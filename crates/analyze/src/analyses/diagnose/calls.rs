@@ -1,15 +1,41 @@
-//! [`Calls`]: how often functions are called per step, counted apart from the recording.
+//! [`Calls`]: how often functions are called per step, and how many of their calls repeat others, found out apart from the recording.
 
 use serde::{Deserialize, Serialize};
 use stepscope_model::{Capture, NoteValue, Phase};
 
 use crate::query::functions::FunctionId;
 
-/// Counts of calls in the steady phase of scenarios.
+/// Calls in the steady phase of scenarios.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calls {
     /// One count per scenario, variant and function.
     pub functions: Vec<FunctionCalls>,
+    /// Calls that were replayed, one per scenario, variant and function.
+    #[serde(default)]
+    pub repeats: Vec<FunctionRepeats>,
+}
+
+/// Replayed calls of a function: how many have the inputs and the results of an earlier one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FunctionRepeats {
+    /// The scenario.
+    pub scenario: Option<String>,
+    /// The variant.
+    pub variant: Option<String>,
+    /// Full name of the function.
+    pub function: String,
+    /// Calls that were replayed.
+    pub followed: u64,
+    /// Of these, calls that repeat an earlier one.
+    pub repeated: u64,
+    /// The part of the function's work that these do, 0 to 1, as far as they tell.
+    pub part: f64,
+    /// Instructions of a call (median).
+    pub instructions: u64,
+    /// Bytes that a repeated call reads (median).
+    pub input_bytes: u64,
+    /// Bytes that a repeated call writes (median).
+    pub output_bytes: u64,
 }
 
 /// How often a function is called.
@@ -29,13 +55,26 @@ pub struct FunctionCalls {
 }
 
 impl Calls {
+    /// Whether nothing was found out.
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty() && self.repeats.is_empty()
+    }
+
     /// The counts that belong to a capture.
     pub(super) fn of<'c>(&'c self, capture: &'c Capture) -> impl Iterator<Item = &'c FunctionCalls> {
-        let info = &capture.info;
-        self.functions.iter().filter(|one| {
-            (&one.scenario, &one.variant, Some(Phase::Steady)) == (&info.scenario, &info.variant, info.phase)
-        })
+        self.functions.iter().filter(|one| is_of(capture, &one.scenario, &one.variant))
     }
+
+    /// The replays that belong to a capture.
+    pub(super) fn repeats_of<'c>(&'c self, capture: &'c Capture) -> impl Iterator<Item = &'c FunctionRepeats> {
+        self.repeats.iter().filter(|one| is_of(capture, &one.scenario, &one.variant))
+    }
+}
+
+/// Whether a capture is the steady phase of a scenario.
+fn is_of(capture: &Capture, scenario: &Option<String>, variant: &Option<String>) -> bool {
+    let info = &capture.info;
+    (scenario, variant, Some(Phase::Steady)) == (&info.scenario, &info.variant, info.phase)
 }
 
 /// The calls of a function in a capture.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stepscope_model::{Capture, FrameKind, NoteValue, Phase, Sample, StackId, ThreadId, Wait};
 use stepscope_stats::Estimate;
 
-use super::calls::{Calls, Rate};
+use super::calls::{Calls, FunctionRepeats, Rate};
 use super::code::{Costs, HotLoop, ReadCode, hot_loops, looped_calls, no_waits, questions, raises, straight_calls};
 use super::gain::{Gain, GainBasis, sampled};
 use super::laws::Laws;
@@ -92,6 +92,8 @@ pub(super) struct Seen<'s, 'a> {
     pub laws: Option<Arc<Laws>>,
     /// Functions whose calls were counted.
     pub calls: Vec<Rate>,
+    /// Functions whose calls were replayed, with the CPU time of all they do.
+    pub repeats: Vec<(FunctionId, Amount, FunctionRepeats)>,
     /// Loops of machine code with a known shape, the most expensive first.
     pub hot_loops: Vec<HotLoop>,
     /// One flag per frame: whether it is a call that is no wait. Empty without machine code.
@@ -142,6 +144,7 @@ impl<'s, 'a> Seen<'s, 'a> {
             pacing: Pacing::default(),
             laws: None,
             calls: Vec::new(),
+            repeats: Vec::new(),
             hot_loops: Vec::new(),
             no_waits: Vec::new(),
             straight_calls: Vec::new(),
@@ -425,10 +428,18 @@ impl<'s, 'a> Seen<'s, 'a> {
         }
     }
 
-    /// Takes the counts of calls of this capture's functions, if it has steps and CPU time.
+    /// Takes what was found out about calls of this capture's functions; counts only if it has steps and CPU time.
     pub fn take_calls(&mut self, calls: &Calls) {
-        let Some((steps, _)) = self.steps().filter(|_| self.is_timed()) else { return };
+        if calls.is_empty() {
+            return;
+        }
         let inclusive = self.inclusive();
+        let repeats = calls.repeats_of(self.capture()).filter_map(|one| {
+            let &(function, amount) = inclusive.iter().find(|(function, _)| self.name(*function) == one.function)?;
+            Some((function, amount, one.clone()))
+        });
+        self.repeats = repeats.collect();
+        let Some((steps, _)) = self.steps().filter(|_| self.is_timed()) else { return };
         let rates = calls.of(self.capture()).filter_map(|one| {
             let &(function, amount) = inclusive.iter().find(|(function, _)| self.name(*function) == one.function)?;
             let call_ns = amount.weight as f64 / steps as f64 / one.per_step;

@@ -501,16 +501,65 @@ fn counted_calls_are_evidence_and_short_frequent_ones_a_finding() {
             cells(&table(std::slice::from_ref(selection), &calls), &["kind", "function", "gain_share", "why"])
         })
     };
-    let counted = found(Calls { functions: vec![calls("sim::Poses", 1.0), calls("sim::IsActive", 20_000.0)] });
+    let counted = found(Calls {
+        functions: vec![calls("sim::Poses", 1.0), calls("sim::IsActive", 20_000.0)],
+        ..Calls::default()
+    });
     assert_eq!(counted.len(), 2, "{counted:?}");
     assert!(counted[0].starts_with("allocations-each-step | sim::Poses | 30 | "), "{counted:?}");
     assert!(counted[0].contains("It is called once a step; a call takes 300 µs."), "{counted:?}");
     assert!(counted[1].starts_with("called-very-often | sim::IsActive | 10 | "), "{counted:?}");
     assert!(counted[1].contains("It is called 20,000 times a step; a call takes 10"), "{counted:?}");
-    let rare = found(Calls { functions: vec![calls("sim::IsActive", 20.0)] });
+    let rare = found(Calls { functions: vec![calls("sim::IsActive", 20.0)], ..Calls::default() });
     assert_eq!(rare.len(), 1, "calls of 10 µs are no accessor: {rare:?}");
-    let other = Calls { functions: vec![FunctionCalls { scenario: None, ..calls("sim::IsActive", 20_000.0) }] };
+    let other = Calls {
+        functions: vec![FunctionCalls { scenario: None, ..calls("sim::IsActive", 20_000.0) }],
+        ..Calls::default()
+    };
     assert_eq!(found(other).len(), 1, "counts of another scenario are no evidence");
+}
+
+#[test]
+fn repeated_work_is_named_once_by_the_function_that_repeats_most() {
+    // Half of each step in `Plan`, all of it in `Search`; three tenths in `Sense`.
+    let tenths = [(5, "sim::Plan;sim::Search"), (8, "sim::Sense")];
+    let mut capture = looping(|_, tenth| work(tenth, &tenths, "sim::Move"));
+    capture.info.scenario = Some("world".to_owned());
+    let repeats = |function: &str, repeated: u64, part: f64| FunctionRepeats {
+        scenario: Some("world".to_owned()),
+        variant: None,
+        function: function.to_owned(),
+        followed: 40,
+        repeated,
+        part,
+        instructions: 9_000,
+        input_bytes: 4096,
+        output_bytes: 800,
+    };
+    let found = |repeats: &[FunctionRepeats]| {
+        let calls = Calls { repeats: repeats.to_vec(), ..Calls::default() };
+        drawn::selected(&capture, &["sim::"], |selection| {
+            let table = table(std::slice::from_ref(selection), &calls);
+            let rows = cells(&table, &["kind", "function", "gain_share", "why"]);
+            rows.into_iter().filter(|row| row.starts_with("same-work-again")).collect::<Vec<String>>()
+        })
+    };
+    // All calls of both are repeated as often: the caller is named.
+    let both = found(&[repeats("sim::Search", 30, 0.75), repeats("sim::Plan", 30, 0.75)]);
+    assert_eq!(both.len(), 1, "{both:?}");
+    assert!(both[0].starts_with("same-work-again | sim::Plan | 37.5 | "), "{both:?}");
+    assert!(
+        both[0].contains("Of 40 calls that were replayed, 30 read the same as an earlier one (4.00 KiB)"),
+        "{both:?}"
+    );
+    // Its caller does more that is not repeated.
+    let inner = found(&[repeats("sim::Search", 30, 0.75), repeats("sim::Plan", 12, 0.3)]);
+    assert_eq!(inner.len(), 1, "{inner:?}");
+    assert!(inner[0].starts_with("same-work-again | sim::Search | 37.5 | "), "{inner:?}");
+    let two = found(&[repeats("sim::Search", 30, 0.75), repeats("sim::Sense", 20, 0.5)]);
+    assert_eq!(two.len(), 2, "{two:?}");
+    assert_eq!(found(&[repeats("sim::Search", 2, 0.9)]).len(), 0, "two calls are chance");
+    assert_eq!(found(&[repeats("sim::Sense", 5, 0.1)]).len(), 0, "most calls differ");
 }
 
 #[test]

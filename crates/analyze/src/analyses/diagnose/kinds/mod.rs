@@ -44,6 +44,7 @@ mod query_per_item;
 mod recursion;
 mod reference_counts;
 mod releases;
+mod repeated_work;
 mod run_queue;
 mod sleep_for_workers;
 mod sleep_within;
@@ -68,6 +69,7 @@ use super::Kind;
 
 /// Every kind of finding.
 pub(super) static KINDS: &[&dyn Kind] = &[
+    &repeated_work::RepeatedWork,
     &file_reopened::FileReopened,
     &directory_scan::DirectoryScan,
     &kernel_files::KernelFiles,

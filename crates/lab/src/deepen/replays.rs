@@ -1,0 +1,92 @@
+//! Runs a scenario to see which calls of its functions repeat earlier ones.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use stepscope_analyze::Selection;
+use stepscope_analyze::diagnose::FunctionRepeats;
+use stepscope_model::Phase;
+use stepscope_record::replay::{ReplaySite, Replays, longest, replay_calls};
+
+use super::beside::Beside;
+use super::{ENDED, RunningThread, Watched, functions, threads_below};
+use crate::execution::{Context, execute};
+use crate::lab_file::Trial;
+use crate::outcome::Outcome;
+
+/// Functions whose calls are replayed, at most.
+const MOST_FUNCTIONS: usize = 16;
+
+/// Time that the scenario's steady phase may last longer than all replays.
+const SPARE: Duration = Duration::from_secs(2);
+
+/// The results, and what could not be replayed, in sentences.
+pub(super) fn of_trial(
+    trial: &Trial,
+    selection: &Selection<'_>,
+    folder: &Path,
+    context: &mut Context<'_>,
+) -> Result<(Vec<FunctionRepeats>, Vec<String>), String> {
+    let mut functions = functions(selection);
+    functions.truncate(MOST_FUNCTIONS);
+    if functions.is_empty() {
+        return Err("no code of an owned function is in a file".to_owned());
+    }
+    let mut trial = trial.clone();
+    trial.scenario.record.phases = vec![Phase::Steady];
+    trial.scenario.record.steps = None;
+    trial.scenario.record.duration = longest(functions.len()) + SPARE;
+    let mut replaying = Beside::new(&mut *context.listener, context.interrupt, |pid, stop| {
+        let groups = by_process(&functions, &threads_below(pid));
+        thread::spawn(move || {
+            let replayed = groups.into_iter().map(|(pid, sites)| {
+                let only: Vec<ReplaySite> = sites.iter().map(|(_, site)| site.clone()).collect();
+                let found = replay_calls(pid, &only, &stop)?;
+                Ok(sites.into_iter().map(|(function, _)| function).zip(found).collect())
+            });
+            replayed.collect::<std::io::Result<Vec<Vec<(usize, Replays)>>>>()
+        })
+    });
+    // The recording is not needed: the scenario ends when the replays have.
+    let end = replaying.end();
+    let executed = execute(&trial, folder, &mut Context { listener: &mut replaying, interrupt: &end, ..*context });
+    if let Outcome::Failed(failure) = &executed.outcome {
+        return Err(failure.reason.clone());
+    }
+    let replayed = replaying.result().ok_or(ENDED)?.map_err(|error| error.to_string())?;
+    let mut notes = Vec::new();
+    let found = replayed.into_iter().flatten().filter_map(|(index, replays)| {
+        let function = &functions[index].function;
+        if let (0, Some(reason)) = (replays.followed, &replays.stopped) {
+            notes.push(format!("calls of `{function}` were not replayed: {reason}"));
+        }
+        (replays.followed > 0).then(|| FunctionRepeats {
+            scenario: Some(trial.scenario.name.clone()),
+            variant: trial.variant.clone(),
+            function: function.clone(),
+            followed: replays.followed as u64,
+            repeated: replays.repeated as u64,
+            part: replays.part,
+            instructions: replays.instructions,
+            input_bytes: replays.input_bytes,
+            output_bytes: replays.output_bytes,
+        })
+    });
+    let found = found.collect();
+    Ok((found, notes))
+}
+
+/// Indexes and places of functions by the process that runs them: the first with a thread of the name.
+fn by_process(functions: &[Watched], threads: &[RunningThread]) -> Vec<(u32, Vec<(usize, ReplaySite)>)> {
+    let mut groups: Vec<(u32, Vec<(usize, ReplaySite)>)> = Vec::new();
+    for (index, one) in functions.iter().enumerate() {
+        let Some(thread) = threads.iter().find(|thread| one.threads.contains(&thread.name)) else { continue };
+        let site = (index, ReplaySite { module: one.module.clone(), offset: one.offset, inlined: one.inlined.clone() });
+        match groups.iter_mut().find(|(pid, _)| *pid == thread.pid) {
+            Some((_, sites)) => sites.push(site),
+            None => groups.push((thread.pid, vec![site])),
+        }
+    }
+    groups
+}

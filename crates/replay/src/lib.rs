@@ -1,0 +1,71 @@
+//! Replays calls of a stopped program on a copy of its memory, and finds those that repeat an earlier one: the same inputs, the same
+//! results.
+//!
+//! A call is run here, instruction by instruction ([`Interpreter`]). Each byte that it reads before it writes it is an input, and what
+//! it has written at its end is its result ([`Memory`]). Nothing of this reaches the program, which does the call itself afterwards.
+//!
+//! Two calls are the same if they take the same path and their inputs and results are the same ([`Calls`]). Addresses of data do not
+//! count: a copy of an object is the same input. Of very many words one or two may differ: a counter, the time. The allocator is
+//! replaced, and a call that enters the kernel is not replayed.
+//!
+//! The program's memory is given as a [`Source`]; stopping it is up to the caller. Only on x86-64 Linux.
+
+/// Declares what is only there where calls can be replayed.
+macro_rules! on_x86_64 {
+    ($($item:item)*) => { $(#[cfg(all(target_arch = "x86_64", target_os = "linux"))] $item)* };
+}
+
+on_x86_64! {
+    mod calls;
+    mod interpreter;
+    mod library;
+    mod memory;
+    mod native;
+    #[cfg(test)]
+    mod tests;
+
+    pub use calls::Calls;
+    pub use interpreter::{Done, Interpreter, Limit};
+    pub use library::Function;
+    pub use memory::{Memory, Ranges, Source};
+    pub use native::{Registers, Vectors};
+}
+
+/// What was found out about the calls of a function.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Replays {
+    /// Calls that were replayed.
+    pub followed: usize,
+    /// Of these, calls that repeat an earlier one.
+    pub repeated: usize,
+    /// The part of the function's work that these do, 0 to 1, as far as they tell: not all calls are replayed.
+    pub part: f64,
+    /// Instructions of a call (median).
+    pub instructions: u64,
+    /// Bytes that a repeated call reads (median).
+    pub input_bytes: u64,
+    /// Bytes that a repeated call writes, but for its stack (median).
+    pub output_bytes: u64,
+    /// Why calls could not be replayed, if some could not.
+    pub stopped: Option<String>,
+}
+
+/// Why a call cannot be replayed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Stop {
+    /// It makes a system call.
+    #[error("it calls the kernel")]
+    Kernel,
+    /// It has more instructions, inputs or results than the limit, or its time is over.
+    #[error("it takes too long")]
+    TooLong,
+    /// It reads memory that cannot be read, or writes what cannot be written.
+    #[error("memory at {0:#x} cannot be read or written")]
+    Unreadable(u64),
+    /// It moves a block of memory whose size only its own allocator knows.
+    #[error("its allocator is not known")]
+    Allocator,
+    /// It has an instruction that cannot be run here.
+    #[error("the instruction {0} is not known")]
+    Instruction(String),
+}

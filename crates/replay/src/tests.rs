@@ -1,0 +1,283 @@
+//! Calls of this process are replayed on copies of its own memory, and compared with what the CPU does.
+
+use std::arch::asm;
+use std::collections::{BTreeMap, HashMap};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashMap;
+
+use crate::native::{RAX, RDI, RSI, RSP};
+use crate::{Calls, Done, Function, Interpreter, Limit, Memory, Ranges, Registers, Replays, Source, Stop, Vectors};
+
+/// This process.
+struct Own;
+
+impl Source for Own {
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
+        // SAFETY: the local part is a buffer that we hold; the kernel checks the other one.
+        let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
+        read == into.len() as isize
+    }
+}
+
+fn writable() -> Ranges {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let range = |line: &str| {
+        let (range, access) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let address = |text: &str| u64::from_str_radix(text, 16).ok();
+        access.starts_with("rw").then(|| Some(address(start)?..address(end)?)).flatten()
+    };
+    Ranges::of(maps.lines().filter_map(range))
+}
+
+fn library() -> FxHashMap<u64, Function> {
+    let functions = [
+        (libc::malloc as *const () as u64, Function::Allocate),
+        (libc::calloc as *const () as u64, Function::AllocateZeroed),
+        (libc::realloc as *const () as u64, Function::Reallocate),
+        (libc::posix_memalign as *const () as u64, Function::AllocateInto),
+        (libc::free as *const () as u64, Function::Free),
+        (libc::clock_gettime as *const () as u64, Function::Clock),
+    ];
+    functions.into_iter().collect()
+}
+
+/// A stack, and registers at the start of a call.
+fn begin(function: u64, arguments: [u64; 2], stack: &mut [u64]) -> Registers {
+    let fs: u64;
+    // SAFETY: the C library keeps the address of the thread's own data at its start.
+    unsafe { asm!("mov {}, fs:0", out(reg) fs) };
+    let mut general = [0; 16];
+    let top = stack.len() - 8 - stack.len() % 2;
+    let address = &raw mut stack[top] as u64;
+    // A function begins 8 bytes off a multiple of 16.
+    general[RSP] = if address % 16 == 8 { address } else { address - 8 };
+    (general[RDI], general[RSI]) = (arguments[0], arguments[1]);
+    let vectors = Vectors::from_bytes(&[0; 2048]).expect("no part is present");
+    Registers { general, flags: 0, ip: function, fs, gs: 0, vectors }
+}
+
+struct Replay {
+    interpreter: Interpreter,
+    stack: Vec<u64>,
+}
+
+impl Replay {
+    fn new() -> Self {
+        Self { interpreter: Interpreter::new(library()).unwrap(), stack: vec![0; 1 << 16] }
+    }
+
+    fn run(&mut self, function: u64, arguments: [u64; 2]) -> Result<(Registers, Done), Stop> {
+        let ranges = writable();
+        let mut registers = begin(function, arguments, &mut self.stack);
+        let mut memory = Memory::new(&Own, &ranges, registers.general[RSP]);
+        let done = self.interpreter.run(&mut registers, &mut memory, &limit())?;
+        Ok((registers, done))
+    }
+
+    /// What several calls are to [`Calls`], with `between` before each.
+    fn calls(&mut self, function: extern "C" fn(u64, u64) -> u64, each: &[[u64; 2]], mut between: impl FnMut(usize)) -> Replays {
+        let mut calls = Calls::new(false);
+        for (index, arguments) in each.iter().enumerate() {
+            between(index);
+            let ranges = writable();
+            let mut registers = begin(function as *const () as u64, *arguments, &mut self.stack);
+            if !calls.wants(&registers.general, &ranges) {
+                continue;
+            }
+            let mut memory = Memory::new(&Own, &ranges, registers.general[RSP]);
+            let done = self.interpreter.run(&mut registers, &mut memory, &limit()).unwrap();
+            calls.add(done, memory);
+        }
+        calls.finish()
+    }
+}
+
+fn limit() -> Limit<'static> {
+    Limit { instructions: 20_000_000, until: Instant::now() + Duration::from_secs(60), inlined: &[] }
+}
+
+#[inline(never)]
+extern "C" fn numbers(one: u64, other: u64) -> u64 {
+    let (mut a, mut b) = (one | 1, other | 1);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    let wide = u128::from(one) * u128::from(other) / u128::from(a + 1);
+    let signed = (one as i64).wrapping_mul(-7) / (other as i64 | 1);
+    let bits = one.rotate_left(13) ^ other.leading_zeros() as u64 ^ u64::from(one.count_ones()) ^ other.swap_bytes();
+    wide as u64 ^ signed as u64 ^ bits ^ ((one as u8 as i8 as i64) as u64) ^ (other as u16 as u64) << 3
+}
+
+#[inline(never)]
+extern "C" fn floats(one: u64, other: u64) -> u64 {
+    let (x, n) = (one as f64 / 1e3, other % 200 + 3);
+    let mut sum = 0.0;
+    for step in 1..n {
+        let y = x + step as f64 * 0.37;
+        sum += y.sin() * y.abs().sqrt() + (y * 0.01).exp() - y.powf(1.3).ln_1p() + (y as f32).cos() as f64 + y.floor();
+    }
+    sum.to_bits()
+}
+
+#[inline(never)]
+extern "C" fn containers(one: u64, other: u64) -> u64 {
+    let mut values: Vec<u64> = (0..one % 500 + 40).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ other).collect();
+    values.sort_unstable();
+    let tree: BTreeMap<u64, String> = values.iter().map(|value| (value % 97, format!("value {value:x}"))).collect();
+    let map: HashMap<&str, u64> = tree.iter().map(|(key, text)| (text.as_str(), *key)).collect();
+    let long: Vec<u8> = tree.values().flat_map(|text| text.bytes()).cycle().take(5000).collect();
+    let copy = long.clone();
+    let same = copy == long;
+    let joined = tree.values().cloned().collect::<Vec<_>>().join(",");
+    let found = joined.find("value f").unwrap_or(7) + joined.parse::<u64>().map_or(3, |number| number as usize);
+    map.values().sum::<u64>() ^ copy.iter().map(|byte| u64::from(*byte)).sum::<u64>() << 20 ^ found as u64 ^ u64::from(same)
+}
+
+#[test]
+fn a_replay_computes_what_the_cpu_does() {
+    let mut replay = Replay::new();
+    let functions: [extern "C" fn(u64, u64) -> u64; 3] = [numbers, floats, containers];
+    for (number, function) in functions.into_iter().enumerate() {
+        for arguments in [[3, 4], [1_000_003, 77], [0xdead_beef_1234, 0x8000_0000_0000_0001], [0, 0]] {
+            let expected = function(arguments[0], arguments[1]);
+            let (registers, done) = replay.run(function as *const () as u64, arguments).unwrap();
+            assert_eq!(registers.general[RAX], expected, "function {number} of {arguments:x?}");
+            assert!(done.instructions > 10);
+        }
+    }
+}
+
+/// A world of which calls read a part.
+struct World {
+    sources: [u64; 300],
+    others: [u64; 8],
+    counter: u64,
+    sums: [u64; 100],
+}
+
+fn world() -> Box<World> {
+    let sources = std::array::from_fn(|at| (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    Box::new(World { sources, others: [5; 8], counter: 0, sums: [0; 100] })
+}
+
+/// Makes `sums` of `sources`, and counts.
+#[inline(never)]
+extern "C" fn rebuild(world: u64, _: u64) -> u64 {
+    // SAFETY: tests pass a world.
+    let world = unsafe { &mut *(world as *mut World) };
+    world.counter += 1;
+    for at in 0..world.sums.len() {
+        let mut sum = 0_u64;
+        for source in &world.sources[at..at + 150] {
+            sum = black_box(sum.rotate_left(5) ^ *source);
+        }
+        world.sums[at] = sum;
+    }
+    0
+}
+
+#[inline(never)]
+extern "C" fn clear(world: u64, value: u64) -> u64 {
+    // SAFETY: as above.
+    let world = unsafe { &mut *(world as *mut World) };
+    world.sums.fill(value);
+    0
+}
+
+#[inline(never)]
+extern "C" fn series(x: u64, n: u64) -> u64 {
+    floats(x, n)
+}
+
+#[test]
+fn a_replay_changes_nothing() {
+    let mut world = world();
+    let address = &raw mut *world as u64;
+    Replay::new().run(rebuild as *const () as u64, [address, 0]).unwrap();
+    let world = black_box(world);
+    assert_eq!((world.counter, world.sums[3]), (0, 0));
+}
+
+#[test]
+fn a_call_that_reads_what_an_earlier_one_read_repeats_it() {
+    let mut world = world();
+    let address = &raw mut *world as u64;
+    let place = &raw mut *world;
+    let mut replay = Replay::new();
+    // Changes of what the function does not read do not matter; nor does its own counter.
+    let unchanged = replay.calls(rebuild, &[[address, 0]; 5], |index| {
+        // SAFETY: the box lives, and nobody else uses it now.
+        unsafe { ((*place).others[1], (*place).counter) = (index as u64, index as u64) };
+    });
+    assert_eq!((unchanged.followed, unchanged.repeated), (5, 4), "{unchanged:?}");
+    assert!(unchanged.part > 0.79 && unchanged.input_bytes > 8 * 200 && unchanged.output_bytes >= 800, "{unchanged:?}");
+    let changed = replay.calls(rebuild, &[[address, 0]; 5], |index| {
+        // SAFETY: as above.
+        unsafe { (0..8).for_each(|at| (*place).sources[at] = index as u64 * 3 + 1) };
+    });
+    assert_eq!((changed.followed, changed.repeated), (5, 0), "{changed:?}");
+}
+
+#[test]
+fn a_copy_of_an_object_is_the_same_input() {
+    let mut worlds: Vec<Box<World>> = (0..4).map(|_| world()).collect();
+    let calls: Vec<[u64; 2]> = worlds.iter_mut().map(|one| [&raw mut **one as u64, 0]).collect();
+    let found = Replay::new().calls(rebuild, &calls, |_| {});
+    assert_eq!(found.repeated, 3, "{found:?}");
+}
+
+#[test]
+fn a_function_of_its_arguments_alone_repeats_a_call_with_the_same_ones() {
+    let mut replay = Replay::new();
+    let same = replay.calls(series, &[[9, 50]; 6], |_| {});
+    assert_eq!(same.repeated, 5, "{same:?}");
+    let others = replay.calls(series, &[[9, 50], [10, 50], [9, 51], [11, 50]], |_| {});
+    assert_eq!(others.repeated, 0, "{others:?}");
+}
+
+#[test]
+fn to_clear_memory_again_is_no_repeated_work() {
+    let mut world = world();
+    let address = &raw mut *world as u64;
+    let found = Replay::new().calls(clear, &[[address, 0]; 6], |_| {});
+    assert_eq!(found.repeated, 0, "{found:?}");
+}
+
+#[inline(never)]
+extern "C" fn asks_the_kernel(_: u64, _: u64) -> u64 {
+    // SAFETY: the call has no arguments.
+    unsafe { libc::syscall(libc::SYS_getppid) as u64 }
+}
+
+#[inline(never)]
+extern "C" fn never_ends(start: u64, _: u64) -> u64 {
+    let mut at = start;
+    loop {
+        at = black_box(at + 1);
+        if at == 0 {
+            return at;
+        }
+    }
+}
+
+#[inline(never)]
+extern "C" fn reads(address: u64, _: u64) -> u64 {
+    // SAFETY: it is only replayed.
+    unsafe { (address as *const u64).read_volatile() }
+}
+
+#[test]
+fn what_cannot_be_replayed_stops_with_a_reason() {
+    let mut replay = Replay::new();
+    let mut stop = |function: extern "C" fn(u64, u64) -> u64, argument| {
+        replay.run(function as *const () as u64, [argument, 0]).err().expect("it stops").to_string()
+    };
+    assert_eq!(stop(asks_the_kernel, 0), "it calls the kernel");
+    assert_eq!(stop(never_ends, 1), "it takes too long");
+    assert_eq!(stop(reads, 0x10), "memory at 0x0 cannot be read or written");
+}
