@@ -164,8 +164,13 @@ fn elements_that_are_moved_are_found_at_who_inserts_or_removes() {
     assert_eq!(rows("sim::Take;alloc::vec::Vec<T,A>::remove;memmove"), ["elements-moved-each-step | sim::Take | 50"]);
     let pops = "sim::Take;list_pop [lib:/lib/libpython3.11.so];list_ass_slice [lib:/lib/libpython3.11.so];memmove";
     assert_eq!(rows(pops), ["elements-moved-each-step | sim::Take | 50"]);
-    let copies = rows("sim::Take;memmove");
-    assert!(copies.iter().all(|row| !row.starts_with("elements")), "{copies:?}");
+    let inserts = "sim::Take;std::vector<int>::insert;std::move_backward<int*, int*>;memmove";
+    assert_eq!(rows(inserts), ["elements-moved-each-step | sim::Take | 50"]);
+    let appends = "sim::Take;std::vector<int>::emplace_back<int>;std::vector<int>::_M_realloc_insert<int>;memmove";
+    for none in ["sim::Take;memmove", appends, "sim::Take;std::vector<int>::insert;memmove"] {
+        let copies = rows(none);
+        assert!(copies.iter().all(|row| !row.starts_with("elements")), "{none}: {copies:?}");
+    }
 }
 
 #[test]

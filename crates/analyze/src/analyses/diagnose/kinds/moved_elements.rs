@@ -17,13 +17,11 @@ use crate::query::work::Work;
 /// Least share of CPU time.
 const LEAST: f64 = 5.0;
 
-/// Beginnings of functions that insert or remove one element.
-const OF_LIBRARIES: [&str; 12] = [
+/// Functions that insert or remove one element before others.
+const OF_LIBRARIES: [&str; 10] = [
     "std::vector::erase",
     "std::vector::_M_erase",
-    "std::vector::insert",
     "std::vector::_M_insert_aux",
-    "std::vector::emplace",
     "std::basic_string::erase",
     "std::__cxx11::basic_string::erase",
     "alloc::vec::Vec<T,A>::remove",
@@ -32,6 +30,12 @@ const OF_LIBRARIES: [&str; 12] = [
     "alloc::vec::Vec::insert",
     "alloc::vec::Vec::drain",
 ];
+
+/// Functions that insert elements, perhaps at the end: they move others with one of [`MOVES_BACK`].
+const INSERTS: [&str; 2] = ["std::vector::insert", "std::vector::emplace"];
+
+/// The start of functions that move elements to make room.
+const MOVES_BACK: [&str; 2] = ["std::move_backward", "std::__copy_move_backward"];
 
 /// CPython's functions that do, and move what is behind.
 const OF_PYTHON: [&str; 6] = ["list_pop", "list_pop_impl", "list_insert", "list_insert_impl", "ins1", "list_ass_slice"];
@@ -60,7 +64,13 @@ impl Kind for MovedElements {
         if seen.is_loading() {
             return Vec::new();
         }
-        let changes = seen.paths_through(changes_one);
+        let mut changes = seen.paths_through(changes_one);
+        let inserts = seen.paths_through(|function| is_of_library(function, |own| INSERTS.contains(&own)));
+        let moves_back = |own: &str| MOVES_BACK.iter().any(|start| own.starts_with(start));
+        let moves_back = seen.paths_through(|function| is_of_library(function, moves_back));
+        for (change, (insert, move_back)) in changes.iter_mut().zip(inserts.into_iter().zip(moves_back)) {
+            *change |= insert && move_back;
+        }
         let moves = |stack: StackId| {
             changes[stack.index()] && matches!(seen.work[stack.index()], Work::Copy | Work::ContainerGrowth)
         };
@@ -79,9 +89,13 @@ impl Kind for MovedElements {
     }
 }
 
-/// Whether a library's function inserts or removes one element of an array.
+/// Whether a library's function inserts or removes one element of an array, before others.
 fn changes_one(function: &Function) -> bool {
-    let own = own_name(&function.name);
-    let of_library = || OF_LIBRARIES.iter().any(|start| own.starts_with(start));
-    !function.owned && (of_library() || (is_of_cpython(function) && OF_PYTHON.contains(&&*own)))
+    let of_python = is_of_cpython(function) && OF_PYTHON.contains(&&*own_name(&function.name));
+    is_of_library(function, |own| OF_LIBRARIES.contains(&own)) || (of_python && !function.owned)
+}
+
+/// Whether a function that is not owned has such a name, without template arguments.
+fn is_of_library(function: &Function, is_one: impl Fn(&str) -> bool) -> bool {
+    !function.owned && is_one(&own_name(&function.name))
 }
