@@ -1,6 +1,6 @@
 //! Functions of libraries that a replay does itself: the allocator, whose state would be an input of each call, and clocks.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Stop;
 use crate::memory::Memory;
@@ -27,6 +27,10 @@ pub enum Function {
     Size,
     /// `clock_gettime`
     Clock,
+    /// `gettimeofday`
+    TimeOfDay,
+    /// `time`
+    Seconds,
 }
 
 impl Function {
@@ -42,7 +46,9 @@ impl Function {
             "free" | "cfree" | "_ZdlPv" | "_ZdlPvm" | "_ZdaPv" | "_ZdaPvm" | "_ZdlPvSt11align_val_t"
             | "_ZdlPvmSt11align_val_t" | "_ZdaPvSt11align_val_t" | "_ZdaPvmSt11align_val_t" => Self::Free,
             "malloc_usable_size" => Self::Size,
-            "clock_gettime" => Self::Clock,
+            "clock_gettime" | "__vdso_clock_gettime" => Self::Clock,
+            "gettimeofday" | "__vdso_gettimeofday" => Self::TimeOfDay,
+            "time" | "__vdso_time" => Self::Seconds,
             _ => return None,
         })
     }
@@ -64,14 +70,29 @@ pub(crate) fn call(function: Function, registers: &mut Registers, memory: &mut M
         }
         Function::Free => 0,
         Function::Size => memory.allocated_bytes(first)?,
-        Function::Clock => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            memory.write(second, &now.as_secs().to_le_bytes())?;
-            memory.write(second.wrapping_add(8), &u64::from(now.subsec_nanos()).to_le_bytes())?;
-            0
+        Function::Clock => write_time(second, u64::from(now().subsec_nanos()), memory)?,
+        Function::TimeOfDay => write_time(first, u64::from(now().subsec_micros()), memory)?,
+        Function::Seconds => {
+            if first != 0 {
+                memory.write(first, &now().as_secs().to_le_bytes())?;
+            }
+            now().as_secs()
         }
     };
     Ok(())
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Writes seconds and a part of a second. Returns what the functions return that do.
+fn write_time(place: u64, part: u64, memory: &mut Memory<'_>) -> Result<u64, Stop> {
+    if place != 0 {
+        memory.write(place, &now().as_secs().to_le_bytes())?;
+        memory.write(place.wrapping_add(8), &part.to_le_bytes())?;
+    }
+    Ok(0)
 }
 
 fn reallocate(old: u64, bytes: u64, memory: &mut Memory<'_>) -> Result<u64, Stop> {

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use object::{Object as _, ObjectSymbol as _};
 use rustc_hash::FxHashMap;
 use stepscope_replay::{Calls, Function, Interpreter, Limit, Memory, Ranges, Replays};
-use stepscope_symbolize::{Entry, Options, entries};
+use stepscope_symbolize::{Entry, Options, entries, own_vdso};
 
 use super::tracee::Tracee;
 use super::{BREAKPOINTS, LONGEST_GROUP, ReplaySite};
-use crate::proc::{self, Mapping, ProcError};
+use crate::proc::{self, Backing, Mapping, ProcError};
 
 /// Position of the stack pointer in the general registers.
 const RSP: usize = 4;
@@ -43,6 +44,9 @@ fn library(mappings: &[Mapping]) -> FxHashMap<u64, Function> {
         Options { debug_directories: Vec::new(), build_id_caches: Vec::new(), debuginfod: false, ..Options::default() };
     let mut last: Option<(&Path, Vec<(u64, Function)>)> = None;
     for mapping in mappings.iter().filter(|one| one.access.execute) {
+        if mapping.backing == Backing::Special("[vdso]".to_owned()) {
+            found.extend(clocks().into_iter().map(|(address, function)| (mapping.start + address, function)));
+        }
         let Some(path) = mapping.backing.path() else { continue };
         if last.as_ref().is_none_or(|(of, _)| *of != path) {
             let wanted = |_: &str, symbol: &str| Function::named(symbol).is_some();
@@ -56,6 +60,14 @@ fn library(mappings: &[Mapping]) -> FxHashMap<u64, Function> {
         found.extend(here.map(|(offset, function)| (mapping.start + (offset - mapping.offset), *function)));
     }
     found
+}
+
+/// Functions of the vdso, by their addresses in it: the pages that they read cannot be copied.
+fn clocks() -> Vec<(u64, Function)> {
+    let Some(bytes) = own_vdso() else { return Vec::new() };
+    let Ok(elf) = object::File::parse(&*bytes) else { return Vec::new() };
+    let symbols = elf.dynamic_symbols();
+    symbols.filter_map(|one| Some((one.address(), Function::named(one.name().ok()?)?))).collect()
 }
 
 /// What a process can write.
