@@ -1,9 +1,9 @@
-//! `stepscope diagnose --deepen`: runs the scenarios of a run again and looks at the calls of their functions.
+//! `stepscope diagnose --deepen`: runs the scenarios of a run, or the command of a capture, again and looks at the calls of their functions.
 //!
 //! Each scenario runs twice as its lab file says, with the recorder and beside it, in the steady phase, first [`count_calls`] and then
 //! [`replays`]. Both slow the program, so nothing of these recordings is kept but the calls per step, which are counted in the same
-//! time and are slowed alike, and which calls repeat an earlier one. They are written to [`CALLS_FILE`] in the folder of the run and
-//! are evidence from then on.
+//! time and are slowed alike, and which calls repeat an earlier one. They are written to [`CALLS_FILE`] in the folder of the run or capture
+//! and are evidence from then on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,9 +22,10 @@ use stepscope_model::{Capture, Phase, disk};
 use stepscope_record::calls::{CallSite, MOST_PER_SECOND, SiteCalls, count_calls};
 use stepscope_record::proc::{self, ProcessTree};
 use stepscope_symbolize::{InlinedCode, Options, inlined_code};
+use toml::{Table, Value};
 
 use crate::execution::{Context, execute};
-use crate::lab_file::{Trial, TrialFilter};
+use crate::lab_file::{LabFile, Trial, TrialFilter};
 use crate::outcome::Outcome;
 use crate::run::Run;
 use crate::source::{CALLS_FILE, SourceError};
@@ -47,7 +48,11 @@ const LENGTH: Duration = Duration::from_secs(1);
 /// Why there is no result.
 const ENDED: &str = "the steady phase ended before";
 
-/// Folder of the recordings, within that of the run. It is removed afterwards.
+/// How long the command of a capture runs before its calls are counted, and how long that is recorded.
+const WARMUP: Duration = Duration::from_secs(1);
+const COUNTING: Duration = Duration::from_secs(4);
+
+/// Folder of the recordings, within that of the run or capture. It is removed afterwards.
 const FOLDER: &str = ".deepen";
 
 /// The result of [`deepen`].
@@ -69,41 +74,87 @@ pub fn deepen(run: &Run, selections: &[Selection<'_>], context: &mut Context<'_>
         return Err(SourceError::Usage(format!("{folder}: has no lab file, so its scenarios cannot be run again")));
     };
     let trials = lab.trials(&TrialFilter::default()).map_err(|error| SourceError::Usage(error.to_string()))?;
-    let (mut calls, mut notes) = (Calls::default(), Vec::new());
-    let folder = run.folder().join(FOLDER);
-    for trial in &trials {
+    let with_selection = trials.into_iter().filter_map(|trial| {
         let is_of = |one: &&Selection<'_>| {
             let info = &one.capture().info;
             (info.scenario.as_deref(), &info.variant, info.phase)
                 == (Some(&trial.scenario.name), &trial.variant, Some(Phase::Steady))
         };
-        let Some(selection) = selections.iter().find(is_of) else { continue };
+        let selection = selections.iter().find(is_of)?;
+        Some((trial, selection))
+    });
+    look(&with_selection.collect::<Vec<_>>(), run.folder(), context)
+}
+
+/// The same of a capture of one command, which runs again in its directory. What is found is written into the capture's folder.
+///
+/// # Errors
+/// If the capture does not name its command, or its folder cannot be written.
+pub fn deepen_capture(
+    folder: &Path,
+    selection: &Selection<'_>,
+    context: &mut Context<'_>,
+) -> Result<Deepened, SourceError> {
+    let usage = |reason: String| SourceError::Usage(format!("{}: {reason}", folder.display()));
+    let trial = trial_of(selection.capture()).map_err(usage)?;
+    look(&[(trial, selection)], folder, context)
+}
+
+/// The command of a capture, as a scenario.
+fn trial_of(capture: &Capture) -> Result<Trial, String> {
+    let info = &capture.info;
+    if info.command.is_empty() {
+        return Err("has no command that could be run again".to_owned());
+    }
+    let texts = |texts: &[String]| Value::Array(texts.iter().cloned().map(Value::String).collect());
+    let mut scenario = Table::new();
+    scenario.insert("command".to_owned(), texts(&info.command));
+    if let Some(directory) = &info.working_directory {
+        scenario.insert("cwd".to_owned(), Value::String(directory.clone()));
+    }
+    let variables = info.environment.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
+    scenario.insert("env".to_owned(), Value::Table(variables.collect()));
+    let named = Table::from_iter([("command".to_owned(), Value::Table(scenario))]);
+    let text = Table::from_iter([("scenario".to_owned(), Value::Table(named))]).to_string();
+    let lab = LabFile::parse(Path::new("lab.toml"), &text).map_err(|error| error.to_string())?;
+    let mut trials = lab.trials(&TrialFilter::default()).map_err(|error| error.to_string())?;
+    let mut trial = trials.pop().ok_or("has no command that could be run again")?;
+    trial.scenario.record.phases = vec![Phase::Steady];
+    (trial.scenario.record.warmup, trial.scenario.record.duration) = (WARMUP, COUNTING);
+    Ok(trial)
+}
+
+/// Runs each trial again, and writes what is found into `folder`.
+fn look(trials: &[(Trial, &Selection<'_>)], folder: &Path, context: &mut Context<'_>) -> Result<Deepened, SourceError> {
+    let (mut calls, mut notes) = (Calls::default(), Vec::new());
+    let recordings = folder.join(FOLDER);
+    for (trial, selection) in trials {
+        let name = &trial.scenario.name;
         if context.interrupt.load(Ordering::Relaxed) {
             break;
         }
-        let name = &trial.scenario.name;
-        match of_trial(trial, selection, &folder, context) {
+        match of_trial(trial, selection, &recordings, context) {
             Ok(found) => calls.functions.extend(found),
             Err(reason) => notes.push(format!("{name}: calls were not counted: {reason}")),
         }
-        let _ = fs::remove_dir_all(&folder);
+        let _ = fs::remove_dir_all(&recordings);
         if context.interrupt.load(Ordering::Relaxed) {
             break;
         }
-        match replays::of_trial(trial, selection, &folder, context) {
+        match replays::of_trial(trial, selection, &recordings, context) {
             Ok((found, skipped)) => {
                 calls.repeats.extend(found);
                 notes.extend(skipped.into_iter().map(|one| format!("{name}: {one}")));
             }
             Err(reason) => notes.push(format!("{name}: calls were not replayed: {reason}")),
         }
-        let _ = fs::remove_dir_all(&folder);
+        let _ = fs::remove_dir_all(&recordings);
     }
     if calls.is_empty() {
-        notes.push("nothing was found out about calls; the run is as it was".to_owned());
+        notes.push("nothing was found out about calls, and nothing was written".to_owned());
         return Ok(Deepened { calls, notes });
     }
-    let path = run.folder().join(CALLS_FILE);
+    let path = folder.join(CALLS_FILE);
     let text = serde_json::to_vec_pretty(&calls).expect("counts are plain data");
     write_durably(&path, &text).map_err(|error| SourceError::Usage(format!("{}: {error}", path.display())))?;
     Ok(Deepened { calls, notes })
@@ -150,10 +201,11 @@ fn of_trial(
     let capture = disk::read(&folder.join(Phase::Steady.to_string())).map_err(|error| error.to_string())?;
     let loops = Loops::of(&Selection::all(&capture, &Functions::of(&capture, &Owned::nothing())));
     let loops = loops.ok_or("the recording has no steps")?;
+    let info = &selection.capture().info;
     let count = |(one, calls): (&Watched, &SiteCalls)| {
         let per_step = calls_per_step(calls, loops.main())?;
         let briefly = matches!(calls, SiteCalls::TooOften { .. });
-        let (scenario, variant) = (Some(trial.scenario.name.clone()), trial.variant.clone());
+        let (scenario, variant) = (info.scenario.clone(), info.variant.clone());
         Some(FunctionCalls { scenario, variant, function: one.function.clone(), per_step, briefly })
     };
     Ok(functions.iter().zip(&counts.sites).filter_map(count).collect())

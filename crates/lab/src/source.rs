@@ -88,8 +88,8 @@ impl Loaded {
     }
 
     /// Reads what `diagnose --deepen` found out. A damaged file is left out, with a note.
-    fn read_calls(&mut self, run: &Run) {
-        let path = run.folder().join(CALLS_FILE);
+    fn read_calls(&mut self, folder: &Path) {
+        let path = folder.join(CALLS_FILE);
         let file = File::open(&path).and_then(|file| {
             let mut text = Vec::new();
             file.take(LARGEST_CALLS_FILE).read_to_end(&mut text).map(|_| text)
@@ -130,13 +130,19 @@ pub fn open(sources: &[PathBuf], importing: &ImportOptions) -> Result<Loaded, So
             if loaded.ownership.is_none() {
                 loaded.follow(lab_of_capture(source));
             }
+            // Calls of several captures cannot be told apart.
+            if let [one] = sources
+                && is_capture(one)
+            {
+                loaded.read_calls(one);
+            }
             continue;
         }
         let run = Run::open(source)?;
         read_run(&run, &mut loaded)?;
         if loaded.run.is_none() {
             loaded.follow(run.lab().transpose()?);
-            loaded.read_calls(&run);
+            loaded.read_calls(run.folder());
             loaded.run = Some(run);
         }
     }

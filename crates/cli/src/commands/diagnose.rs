@@ -15,8 +15,8 @@ use crate::output::TableArguments;
 /// The arguments of `diagnose`.
 #[derive(Debug, Args)]
 pub struct Diagnose {
-    /// Run the scenarios of the run again first: count calls of their functions (needs root), and replay some to see which do the same
-    /// work again. What is found is kept in the run and is evidence from then on.
+    /// Run the scenarios of the run, or the command of the capture, again first: count calls of their functions (needs root), and replay
+    /// some to see which do the same work again. What is found is kept there and is evidence from then on.
     #[cfg(feature = "record")]
     #[arg(long)]
     deepen: bool,
@@ -32,7 +32,7 @@ impl Diagnose {
         let mut tables = self.analysed.analyse(&loaded, |selections| {
             #[cfg(feature = "record")]
             if self.deepen {
-                let calls = deepened(&loaded, selections)?;
+                let calls = deepened(&loaded, &self.analysed.sources, selections)?;
                 return Ok(self.tables(selections, &calls));
             }
             Ok(self.tables(selections, &loaded.calls))
@@ -91,15 +91,24 @@ fn name_source(table: &mut Table, sources: &[PathBuf]) {
 #[cfg(feature = "record")]
 fn deepened(
     loaded: &crate::load::Loaded,
+    sources: &[PathBuf],
     selections: &[stepscope_analyze::Selection<'_>],
 ) -> Result<diagnose::Calls, Failure> {
-    let Some(run) = &loaded.run else {
-        return Err(Failure::Usage("--deepen takes a run: the folder that `stepscope run` named".to_owned()));
-    };
+    use stepscope_lab::deepen::{deepen, deepen_capture};
     let interrupted = crate::interrupt::flag();
     let progress = crate::run_progress::RunProgress::new();
-    let deepen = stepscope_lab::deepen::deepen;
-    let deepened = progress.of(&interrupted, |context| deepen(run, selections, context))?;
+    let deepened = match (&loaded.run, sources, selections) {
+        (Some(run), ..) => progress.of(&interrupted, |context| deepen(run, selections, context)),
+        (None, [folder], [selection]) if folder.is_dir() => {
+            let command = selection.capture().info.command.join(" ");
+            eprintln!("runs again: {}", command.replace(char::is_control, " "));
+            progress.of(&interrupted, |context| deepen_capture(folder, selection, context))
+        }
+        _ => {
+            let usage = "--deepen takes a run (the folder that `stepscope run` named) or one capture";
+            return Err(Failure::Usage(usage.to_owned()));
+        }
+    }?;
     deepened.notes.iter().for_each(|note| eprintln!("note: {note}"));
     Ok(deepened.calls)
 }

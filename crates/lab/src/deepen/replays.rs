@@ -55,6 +55,7 @@ pub(super) fn of_trial(
         return Err(failure.reason.clone());
     }
     let replayed = replaying.result().ok_or(ENDED)?.map_err(|error| error.to_string())?;
+    let info = &selection.capture().info;
     let mut notes = Vec::new();
     let found = replayed.into_iter().flatten().filter_map(|(index, replays)| {
         let function = &functions[index].function;
@@ -62,8 +63,8 @@ pub(super) fn of_trial(
             notes.push(format!("calls of `{function}` were not replayed: {reason}"));
         }
         (replays.followed > 0).then(|| FunctionRepeats {
-            scenario: Some(trial.scenario.name.clone()),
-            variant: trial.variant.clone(),
+            scenario: info.scenario.clone(),
+            variant: info.variant.clone(),
             function: function.clone(),
             followed: replays.followed as u64,
             repeated: replays.repeated as u64,

@@ -71,10 +71,10 @@ impl Calls {
     }
 }
 
-/// Whether a capture is the steady phase of a scenario.
+/// Whether a capture is of the scenario, and not of its loading. Both are absent for a capture of one command.
 fn is_of(capture: &Capture, scenario: &Option<String>, variant: &Option<String>) -> bool {
     let info = &capture.info;
-    (scenario, variant, Some(Phase::Steady)) == (&info.scenario, &info.variant, info.phase)
+    (scenario, variant) == (&info.scenario, &info.variant) && info.phase != Some(Phase::Loading)
 }
 
 /// The calls of a function in a capture.
