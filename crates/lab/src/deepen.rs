@@ -112,6 +112,10 @@ fn trial_of(capture: &Capture) -> Result<Trial, String> {
     if let Some(directory) = &info.working_directory {
         scenario.insert("cwd".to_owned(), Value::String(directory.clone()));
     }
+    if let Some(step) = &info.found_step {
+        let step = Table::from_iter([("function".to_owned(), Value::String(step.clone()))]);
+        scenario.insert("step".to_owned(), Value::Table(step));
+    }
     let variables = info.environment.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
     scenario.insert("env".to_owned(), Value::Table(variables.collect()));
     let named = Table::from_iter([("command".to_owned(), Value::Table(scenario))]);

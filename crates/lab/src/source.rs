@@ -130,7 +130,7 @@ pub fn open(sources: &[PathBuf], importing: &ImportOptions) -> Result<Loaded, So
             if loaded.ownership.is_none() {
                 loaded.follow(lab_of_capture(source));
             }
-            // Calls of several captures cannot be told apart.
+            // Calls belong to a scenario, and captures of commands have none.
             if let [one] = sources
                 && is_capture(one)
             {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use stepscope_analyze::{Selection, cost_tree, diagnose};
 use stepscope_lab::findings::findings;
-use stepscope_model::{Table, Value};
+use stepscope_model::{Language, Table, Value, note};
 
 use crate::arguments::analysed::AnalysedArguments;
 use crate::failure::Failure;
@@ -60,6 +60,18 @@ impl Diagnose {
         }
         let mut tree = cost_tree::table(selections, &cost_tree::Options::default());
         tree.notes.clear();
+        let is_native = |one: &Selection<'_>| {
+            let capture = one.capture();
+            !capture.info.command.is_empty() && !capture.frames.iter().any(|frame| frame.language == Language::Python)
+        };
+        if calls.is_empty() && cfg!(all(feature = "record", target_arch = "x86_64")) && selections.iter().all(is_native)
+        {
+            tree.notes.push(note!(
+                Hint,
+                "Samples do not show whether this work repeats earlier work. `stepscope diagnose --deepen RUN` runs the program again, \
+                 and compares calls."
+            ));
+        }
         tree.keep_largest(ROWS);
         let names = |row| matches!(findings.get(row, "function"), Some(Value::Text(_)));
         tree.title = match gains[..] {

@@ -36,6 +36,8 @@ pub(super) fn of_trial(
     let mut trial = trial.clone();
     trial.scenario.record.phases = vec![Phase::Steady];
     trial.scenario.record.steps = None;
+    // A probe at the step function would be an unknown instruction.
+    trial.scenario.step = None;
     trial.scenario.record.duration = longest(functions.len()) + SPARE;
     let mut replaying = Beside::new(&mut *context.listener, context.interrupt, |pid, stop| {
         let groups = by_process(&functions, &threads_below(pid));
