@@ -21,6 +21,7 @@ on_x86_64! {
     mod library;
     mod memory;
     mod native;
+    mod step;
     #[cfg(test)]
     mod tests;
 
