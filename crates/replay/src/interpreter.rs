@@ -258,7 +258,7 @@ impl Code {
                 None => registers.general[number(native.instruction.op0_register())] != 0,
             };
             if !divisor {
-                return Err(Stop::Instruction("division by zero".to_owned()));
+                return Err(Stop::Instruction(native.instruction.ip()));
             }
         }
         let (mut kept, mut kept_stack) = (0, 0);
@@ -302,7 +302,7 @@ fn address(instruction: &Instruction, number: u32, registers: &Registers) -> Res
         }
     };
     let address = instruction.virtual_address(number, 0, value);
-    address.ok_or_else(|| Stop::Instruction(format!("{:?}", instruction.code())))
+    address.ok_or_else(|| Stop::Instruction(instruction.ip()))
 }
 
 /// The target of an indirect jump or call, or the value of a push.
@@ -333,7 +333,7 @@ fn repeat(
 ) -> Result<(), Stop> {
     const BACKWARDS: u64 = 1 << 10;
     if registers.flags & BACKWARDS != 0 {
-        return Err(Stop::Instruction("a string instruction that runs backwards".to_owned()));
+        return Err(Stop::Instruction(registers.ip));
     }
     if !repeats {
         return once(registers);

@@ -66,7 +66,7 @@ pub enum Stop {
     /// It moves a block of memory whose size only its own allocator knows.
     #[error("its allocator is not known")]
     Allocator,
-    /// It has an instruction that cannot be run here.
-    #[error("the instruction {0} is not known")]
-    Instruction(String),
+    /// It has an instruction that cannot be run here: at this address.
+    #[error("the instruction at {0:#x} cannot be run apart")]
+    Instruction(u64),
 }

@@ -128,7 +128,7 @@ impl Steps {
     }
 
     fn action(&mut self, instruction: &Instruction) -> Result<Action, Stop> {
-        let unknown = || Stop::Instruction(format!("{:?}", instruction.code()));
+        let unknown = || Stop::Instruction(instruction.ip());
         let repeats = instruction.has_rep_prefix() || instruction.has_repne_prefix();
         if instruction.is_invalid() {
             return Err(unknown());
