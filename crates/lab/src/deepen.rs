@@ -109,9 +109,6 @@ fn trial_of(capture: &Capture) -> Result<Trial, String> {
     let texts = |texts: &[String]| Value::Array(texts.iter().cloned().map(Value::String).collect());
     let mut scenario = Table::new();
     scenario.insert("command".to_owned(), texts(&info.command));
-    if let Some(directory) = &info.working_directory {
-        scenario.insert("cwd".to_owned(), Value::String(directory.clone()));
-    }
     if let Some(step) = &info.found_step {
         let step = Table::from_iter([("function".to_owned(), Value::String(step.clone()))]);
         scenario.insert("step".to_owned(), Value::Table(step));
@@ -120,7 +117,9 @@ fn trial_of(capture: &Capture) -> Result<Trial, String> {
     scenario.insert("env".to_owned(), Value::Table(variables.collect()));
     let named = Table::from_iter([("command".to_owned(), Value::Table(scenario))]);
     let text = Table::from_iter([("scenario".to_owned(), Value::Table(named))]).to_string();
-    let lab = LabFile::parse(Path::new("lab.toml"), &text).map_err(|error| error.to_string())?;
+    // Relative paths of a lab file start at its folder.
+    let directory = info.working_directory.as_deref().unwrap_or_default();
+    let lab = LabFile::parse(&Path::new(directory).join("lab.toml"), &text).map_err(|error| error.to_string())?;
     let mut trials = lab.trials(&TrialFilter::default()).map_err(|error| error.to_string())?;
     let mut trial = trials.pop().ok_or("has no command that could be run again")?;
     trial.scenario.record.phases = vec![Phase::Steady];

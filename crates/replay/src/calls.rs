@@ -150,6 +150,9 @@ impl Calls {
         let bytes = [inputs.len() as u64 * 8, outputs.len() as u64 * 8];
         let repeats = if content >= CONTENT {
             let alike = self.alike.entry((done.path, inputs.len(), outputs.len())).or_default();
+            // Results in registers are unknown: where they could be all, no word may differ.
+            let allowed = if outputs.len() >= CONTENT { MOST_DIFFER } else { 0 };
+            let same = |one: &[u64], other: &[u64]| same(one, other, allowed);
             let found = is_same || alike.iter().any(|one| same(&one.inputs, &inputs) && same(&one.outputs, &outputs));
             let more = inputs.len() + outputs.len();
             if !found && self.kept + more <= MOST_KEPT {
@@ -161,7 +164,8 @@ impl Calls {
             // A function of its arguments alone: what it writes is its result.
             is_same && outputs.len() <= CONTENT
         };
-        let repeats = repeats && is_work;
+        // A state that stays as it is belongs to a program at rest.
+        let repeats = repeats && is_work && !memory.is_update();
         let again = if repeats { done.instructions } else { 0 };
         let add = |sums: &mut [u64; 2]| *sums = [sums[0] + done.instructions, sums[1] + again];
         add(&mut self.work);
@@ -192,8 +196,9 @@ impl Calls {
     }
 }
 
-/// Whether all words are the same, but for a few of very many.
-fn same(one: &[u64], other: &[u64]) -> bool {
-    let allowed = (one.len() / ONE_OF).min(MOST_DIFFER);
-    one.len() == other.len() && one.iter().zip(other).filter(|(one, other)| one != other).take(allowed + 1).count() <= allowed
+/// Whether all words are the same, but for one of many or `most` of very many.
+fn same(one: &[u64], other: &[u64], most: usize) -> bool {
+    let allowed = (one.len() / ONE_OF).min(most);
+    let differ = one.iter().zip(other).filter(|(one, other)| one != other);
+    one.len() == other.len() && differ.take(allowed + 1).count() <= allowed
 }

@@ -87,8 +87,8 @@ impl Interpreter {
         let is_inlined = !limit.inlined.is_empty();
         let mut pending = if is_inlined { REGISTERS } else { ARGUMENTS };
         let mut outside = 0;
-        // The path and the memory where inlined code was left last.
-        let mut left = (FxHasher::default(), memory.extent());
+        // The path, the memory and the instructions where inlined code was left last.
+        let mut left = (FxHasher::default(), memory.extent(), 0);
         let mut used: u32 = 0;
         let mut path = FxHasher::default();
         let mut scratch = Scratch([0; SCRATCH]);
@@ -191,14 +191,16 @@ impl Interpreter {
                 let is_inside = limit.inlined.iter().any(|range| range.contains(&registers.ip));
                 outside = if is_inside { 0 } else { outside + 1 };
                 if outside == 1 {
-                    left = (path.clone(), memory.extent());
+                    left = (path.clone(), memory.extent(), instructions);
                 }
             }
             // The return address of the call itself was taken, or inlined code was left.
             if stack > first_stack || outside > OUTSIDE {
+                let mut instructions = instructions;
                 if outside > 0 {
                     path = left.0;
                     memory.cut(left.1);
+                    instructions = left.2;
                 }
                 let arguments = arguments(&initial, used);
                 return Ok(Done { instructions, path: path.finish(), arguments, reads: used & 0xffff });

@@ -9,6 +9,9 @@ use crate::Stop;
 
 const PAGE: usize = 4096;
 
+/// Bytes of the largest stack of a call: what lies below is other memory, in the same mapping.
+const LARGEST_STACK: u64 = 8 << 20;
+
 /// Pages that are found without a look at all others.
 const RECENT: usize = 16;
 
@@ -77,6 +80,8 @@ pub struct Memory<'a> {
     pub(crate) exact: FxHasher,
     /// Words that were written, in the order of the first write.
     order: Vec<u64>,
+    /// How many of these were read before.
+    updates: usize,
     /// The next free byte of [`ALLOCATED`].
     next: u64,
     /// Sizes of what was allocated.
@@ -86,7 +91,7 @@ pub struct Memory<'a> {
 impl<'a> Memory<'a> {
     /// For a call that begins with this stack pointer.
     pub fn new(source: &'a dyn Source, ranges: &'a Ranges, stack: u64) -> Self {
-        let start = ranges.writable(stack).map_or(stack, |range| range.start);
+        let start = ranges.writable(stack).map_or(stack, |range| range.start.max(stack.saturating_sub(LARGEST_STACK)));
         Self {
             source,
             ranges,
@@ -97,6 +102,7 @@ impl<'a> Memory<'a> {
             inputs: Vec::new(),
             exact: FxHasher::default(),
             order: Vec::new(),
+            updates: 0,
             next: ALLOCATED.start,
             sizes: FxHashMap::default(),
         }
@@ -216,32 +222,44 @@ impl<'a> Memory<'a> {
             return Err(Stop::Unreadable(address));
         }
         let start = address & !(PAGE as u64 - 1);
-        let Self { pages, order, recent, .. } = self;
+        let Self { pages, order, recent, updates, .. } = self;
         let page = &mut pages[recent[(start / PAGE as u64) as usize % RECENT].1];
         let offset = (address - start) as usize;
         page.bytes[offset..offset + from.len()].copy_from_slice(from);
         for at in offset..offset + from.len() {
-            set(&mut page.known, at);
             if !own_stack {
                 let word = at & !7;
                 if page.written[at / 64] >> (word % 64) & 0xff == 0 {
                     order.push(start + word as u64);
+                    *updates += usize::from(is_set(&page.known, at) && !ALLOCATED.contains(&start));
                 }
                 set(&mut page.written, at);
             }
+            set(&mut page.known, at);
         }
         if self.order.len() > MOST_WORDS { Err(Stop::TooLong) } else { Ok(()) }
     }
 
+    /// Whether most of what was written was read before: the call changes a state, or leaves it as it is.
+    pub(crate) fn is_update(&self) -> bool {
+        self.updates * 2 > self.order.len()
+    }
+
     /// How much was read and written until now.
     pub(crate) fn extent(&self) -> Extent {
-        Extent { inputs: self.inputs.len(), outputs: self.order.len(), exact: self.exact.clone() }
+        Extent {
+            inputs: self.inputs.len(),
+            outputs: self.order.len(),
+            updates: self.updates,
+            exact: self.exact.clone(),
+        }
     }
 
     /// Leaves out what was read and first written since.
     pub(crate) fn cut(&mut self, extent: Extent) {
         self.inputs.truncate(extent.inputs);
         self.order.truncate(extent.outputs);
+        self.updates = extent.updates;
         self.exact = extent.exact;
     }
 
@@ -297,6 +315,7 @@ impl<'a> Memory<'a> {
 pub(crate) struct Extent {
     inputs: usize,
     outputs: usize,
+    updates: usize,
     exact: FxHasher,
 }
 

@@ -63,17 +63,31 @@ fn begin(function: u64, arguments: [u64; 2], stack: &mut [u64]) -> Registers {
 
 struct Replay {
     interpreter: Interpreter,
-    stack: Vec<u64>,
+    stack: &'static mut [u64],
+}
+
+/// Memory for a stack, above a page that nobody can touch, as threads have it.
+fn stack() -> &'static mut [u64] {
+    const BYTES: usize = 1 << 19;
+    const GUARD: usize = 4096;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: new memory, which is never given back.
+    unsafe {
+        let start = libc::mmap(std::ptr::null_mut(), GUARD + BYTES, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        assert_ne!(start, libc::MAP_FAILED);
+        assert_eq!(libc::mprotect(start, GUARD, libc::PROT_NONE), 0);
+        std::slice::from_raw_parts_mut(start.cast::<u8>().add(GUARD).cast(), BYTES / 8)
+    }
 }
 
 impl Replay {
     fn new() -> Self {
-        Self { interpreter: Interpreter::new(library()).unwrap(), stack: vec![0; 1 << 16] }
+        Self { interpreter: Interpreter::new(library()).unwrap(), stack: stack() }
     }
 
     fn run(&mut self, function: u64, arguments: [u64; 2]) -> Result<(Registers, Done), Stop> {
         let ranges = writable();
-        let mut registers = begin(function, arguments, &mut self.stack);
+        let mut registers = begin(function, arguments, self.stack);
         let mut memory = Memory::new(&Own, &ranges, registers.general[RSP]);
         let done = self.interpreter.run(&mut registers, &mut memory, &limit())?;
         Ok((registers, done))
@@ -85,7 +99,7 @@ impl Replay {
         for (index, arguments) in each.iter().enumerate() {
             between(index);
             let ranges = writable();
-            let mut registers = begin(function as *const () as u64, *arguments, &mut self.stack);
+            let mut registers = begin(function as *const () as u64, *arguments, self.stack);
             if !calls.wants(&registers.general, &ranges) {
                 continue;
             }
@@ -246,6 +260,53 @@ fn to_clear_memory_again_is_no_repeated_work() {
     let address = &raw mut *world as u64;
     let found = Replay::new().calls(clear, &[[address, 0]; 6], |_| {});
     assert_eq!(found.repeated, 0, "{found:?}");
+}
+
+/// Moves `sums` towards a value at which they stay.
+#[inline(never)]
+extern "C" fn settle(world: u64, _: u64) -> u64 {
+    // SAFETY: as above.
+    let world = unsafe { &mut *(world as *mut World) };
+    for round in 0..20 {
+        for sum in &mut world.sums {
+            *sum = black_box(*sum - (*sum / 2).min(round));
+        }
+    }
+    0
+}
+
+/// The number of the source that is nearest to `place`.
+#[inline(never)]
+extern "C" fn nearest(world: u64, place: u64) -> u64 {
+    // SAFETY: as above.
+    let world = unsafe { &*(world as *const World) };
+    let mut found = (u64::MAX, 0);
+    for (at, source) in world.sources.iter().enumerate() {
+        let distance = source.abs_diff(place);
+        let is_nearer = u64::from(distance < found.0).wrapping_neg();
+        found = (distance & is_nearer | found.0 & !is_nearer, at as u64 & is_nearer | found.1 & !is_nearer);
+    }
+    found.1
+}
+
+#[test]
+fn a_state_that_stays_as_it_is_is_no_repeated_work() {
+    let mut world = world();
+    world.sums.fill(1);
+    let address = &raw mut *world as u64;
+    let found = Replay::new().calls(settle, &[[address, 0]; 6], |_| {});
+    assert_eq!((found.followed, found.repeated), (6, 0), "{found:?}");
+}
+
+#[test]
+fn a_question_with_another_argument_is_another_one() {
+    let mut world = world();
+    let address = &raw mut *world as u64;
+    let mut replay = Replay::new();
+    let others = replay.calls(nearest, &[[address, 5], [address, 6], [address, 700], [address, 8000]], |_| {});
+    assert_eq!((others.followed, others.repeated), (4, 0), "{others:?}");
+    let same = replay.calls(nearest, &[[address, 5]; 4], |_| {});
+    assert_eq!(same.repeated, 3, "{same:?}");
 }
 
 #[inline(never)]
