@@ -12,6 +12,9 @@ const PAGE: usize = 4096;
 /// Bytes of the largest stack of a call: what lies below is other memory, in the same mapping.
 const LARGEST_STACK: u64 = 8 << 20;
 
+/// Pages of one call: 256 MiB.
+const MOST_PAGES: usize = 1 << 16;
+
 /// Pages that are found without a look at all others.
 const RECENT: usize = 16;
 
@@ -167,6 +170,9 @@ impl<'a> Memory<'a> {
     fn index(&mut self, start: u64) -> Result<usize, Stop> {
         if let Some(index) = self.indices.get(&start) {
             return Ok(*index);
+        }
+        if self.pages.len() >= MOST_PAGES {
+            return Err(Stop::TooLong);
         }
         let mut page =
             Box::new(Page { bytes: [0; PAGE], known: [0; PAGE / 64], written: [0; PAGE / 64], is_state: true });

@@ -17,8 +17,11 @@ use crate::process_log::ptrace::Request;
 /// How often changes of the threads are looked for.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
 
-/// How long a thread may take to stop.
-const LONGEST_STOP: Duration = Duration::from_millis(200);
+/// How long a thread may take to stop: it has to get a CPU first.
+const LONGEST_STOP: Duration = Duration::from_secs(10);
+
+/// After this time, a thread that has not stopped may have ended.
+const LONG_STOP: Duration = Duration::from_millis(100);
 
 /// A thread at a breakpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,11 +156,20 @@ impl Tracee {
                 match look(Some(tid)) {
                     Some((tid, status)) => self.changed(tid, status),
                     // The first thread of a process that has ended stays until its other threads have.
-                    None if begin.elapsed() > LONGEST_STOP => drop(self.threads.remove(&tid)),
+                    None if begin.elapsed() > LONG_STOP && self.has_ended_alone(tid)
+                        || begin.elapsed() > LONGEST_STOP =>
+                    {
+                        self.threads.remove(&tid);
+                    }
                     None => thread::sleep(LOOK_EVERY / 4),
                 }
             }
         }
+    }
+
+    /// Whether a thread has ended, though its process has not.
+    fn has_ended_alone(&self, tid: u32) -> bool {
+        proc::thread_stat(self.pid, tid).map_or(true, |stat| stat.state.has_ended())
     }
 
     /// Lets all threads go on that are not at a breakpoint.

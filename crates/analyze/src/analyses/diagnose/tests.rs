@@ -549,7 +549,9 @@ fn repeated_work_is_named_once_by_the_function_that_repeats_most() {
     assert_eq!(both.len(), 1, "{both:?}");
     assert!(both[0].starts_with("same-work-again | sim::Plan | 37.5 | "), "{both:?}");
     assert!(
-        both[0].contains("Of 40 calls that were replayed, 30 read the same as an earlier one (4.00 KiB)"),
+        both[0].contains(
+            "Of 40 calls that were replayed, 30 read the same as an earlier one, but for two words at most (4.00 KiB)"
+        ),
         "{both:?}"
     );
     // Its caller does more that is not repeated.

@@ -93,7 +93,7 @@ impl Candidate {
         );
         let found = Found::of(seen, *function, title, without).sure(Confidence::Strong).because(
             format!(
-                "Of {} calls that were replayed, {} read the same as an earlier one ({}) and write the same ({}). \
+                "Of {} calls that were replayed, {} read the same as an earlier one, but for two words at most ({}), and write the same ({}). \
                  They are {} of its work: a call has {} instructions.",
                 NoteValue::number(calls.followed),
                 NoteValue::number(calls.repeated),
