@@ -136,7 +136,8 @@ fn look(trials: &[(Trial, &Selection<'_>)], folder: &Path, context: &mut Context
         if context.interrupt.load(Ordering::Relaxed) {
             break;
         }
-        match of_trial(trial, selection, &recordings, context) {
+        let functions = functions(selection);
+        match of_trial(trial, selection, &functions, &recordings, context) {
             Ok(found) => calls.functions.extend(found),
             Err(reason) => notes.push(format!("{name}: calls were not counted: {reason}")),
         }
@@ -144,7 +145,7 @@ fn look(trials: &[(Trial, &Selection<'_>)], folder: &Path, context: &mut Context
         if context.interrupt.load(Ordering::Relaxed) {
             break;
         }
-        match replays::of_trial(trial, selection, &recordings, context) {
+        match replays::of_trial(trial, selection, &functions, &recordings, context) {
             Ok((found, skipped)) => {
                 calls.repeats.extend(found);
                 notes.extend(skipped.into_iter().map(|one| format!("{name}: {one}")));
@@ -177,18 +178,18 @@ struct Watched {
 fn of_trial(
     trial: &Trial,
     selection: &Selection<'_>,
+    functions: &[Watched],
     folder: &Path,
     context: &mut Context<'_>,
 ) -> Result<Vec<FunctionCalls>, String> {
-    let mut functions = functions(selection);
-    functions.retain(|one| one.inlined.is_empty());
-    functions.truncate(MOST_FUNCTIONS);
+    let with_entry = functions.iter().filter(|one| one.inlined.is_empty());
+    let functions: Vec<&Watched> = with_entry.take(MOST_FUNCTIONS).collect();
     if functions.is_empty() {
         return Err("no owned function has code of its own in a file".to_owned());
     }
     let mut counting = Beside::new(&mut *context.listener, context.interrupt, |pid, stop| {
         let threads = threads_below(pid);
-        let site = |one: &Watched| {
+        let site = |one: &&Watched| {
             let runs_it = threads.iter().filter(|thread| one.threads.contains(&thread.name)).map(|thread| thread.tid);
             CallSite { module: one.module.clone(), offset: one.offset, threads: runs_it.take(MOST_THREADS).collect() }
         };
@@ -205,7 +206,7 @@ fn of_trial(
     let loops = Loops::of(&Selection::all(&capture, &Functions::of(&capture, &Owned::nothing())));
     let loops = loops.ok_or("the recording has no steps")?;
     let info = &selection.capture().info;
-    let count = |(one, calls): (&Watched, &SiteCalls)| {
+    let count = |(one, calls): (&&Watched, &SiteCalls)| {
         let per_step = calls_per_step(calls, loops.main())?;
         let briefly = matches!(calls, SiteCalls::TooOften { .. });
         let (scenario, variant) = (info.scenario.clone(), info.variant.clone());

@@ -60,8 +60,8 @@ pub struct Calls {
     keys: FxHashSet<u64>,
     /// Those whose calls are replayed.
     watched: FxHashSet<u64>,
-    /// Hash of the arguments of the call that is replayed, and whether another call with them was.
-    current: (u64, bool),
+    /// Whether a call with the arguments of the current one was replayed.
+    is_known: bool,
     seen: u64,
     /// Calls with the arguments of an earlier one.
     recurring: u64,
@@ -105,7 +105,7 @@ impl Calls {
         let is_new = self.keys.len() < MOST_KEYS && self.keys.insert(key);
         self.recurring += u64::from(!is_new);
         let is_watched = self.watched.contains(&key);
-        self.current = (key, is_watched);
+        self.is_known = is_watched;
         let costs = self.instructions.last().copied().unwrap_or(0).max(1);
         let affordable = (AFFORDABLE / costs / TIMES).clamp(1, WATCHED as u64) as usize;
         if self.watched.len() < affordable {
@@ -169,7 +169,7 @@ impl Calls {
         let again = if repeats { done.instructions } else { 0 };
         let add = |sums: &mut [u64; 2]| *sums = [sums[0] + done.instructions, sums[1] + again];
         add(&mut self.work);
-        if self.current.1 {
+        if self.is_known {
             add(&mut self.known_work);
         }
         if repeats {

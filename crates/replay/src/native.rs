@@ -52,6 +52,13 @@ pub struct Registers {
     pub vectors: Box<Vectors>,
 }
 
+impl Registers {
+    /// The stack pointer.
+    pub fn stack(&self) -> u64 {
+        self.general[RSP]
+    }
+}
+
 /// The vector registers, as `xsave64` writes them.
 #[repr(C, align(64))]
 #[derive(Clone)]
@@ -89,7 +96,7 @@ macro_rules! store {
 }
 
 impl Vectors {
-    /// From the kernel's answer to `PTRACE_GETREGSET`. `None` if it has parts in another order or is too long.
+    /// From the kernel's answer to `PTRACE_GETREGSET`. `None` if it has parts in another order or is too short.
     pub fn from_bytes(bytes: &[u8]) -> Option<Box<Self>> {
         /// The header behind the legacy area; its second word is not zero in the compacted format.
         const COMPACTED: std::ops::Range<usize> = 520..528;

@@ -105,8 +105,7 @@ pub fn inlined_into(
     wanted: &dyn Fn(&str) -> bool,
 ) -> Result<BTreeMap<String, BTreeSet<String>>, Problem> {
     let image = Image::open(path)?;
-    let separate =
-        if dwarf::is_in(&image.elf()) { None } else { debug_files::find_debug_file(&image, options, &mut Vec::new()) };
+    let separate = separate_debug(&image, options);
     let debug = separate.as_ref().unwrap_or(&image);
     let (elf, mut texts) = (debug.elf(), Texts::default());
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -121,6 +120,11 @@ pub fn inlined_into(
         }
     }
     Ok(found)
+}
+
+/// The file with the debug information of another one that has none itself.
+fn separate_debug(image: &Image, options: &Options) -> Option<Image> {
+    if dwarf::is_in(&image.elf()) { None } else { debug_files::find_debug_file(image, options, &mut Vec::new()) }
 }
 
 /// The code of an inlined call.
@@ -145,8 +149,7 @@ pub fn inlined_code(
 ) -> Result<Vec<Option<InlinedCode>>, Problem> {
     let image = Image::open(path)?;
     let segments = Segments::of(&image.elf());
-    let separate =
-        if dwarf::is_in(&image.elf()) { None } else { debug_files::find_debug_file(&image, options, &mut Vec::new()) };
+    let separate = separate_debug(&image, options);
     let debug = separate.as_ref().unwrap_or(&image);
     let (elf, mut texts) = (debug.elf(), Texts::default());
     if !dwarf::is_in(&elf) {

@@ -10,7 +10,7 @@ use stepscope_model::Phase;
 use stepscope_record::replay::{ReplaySite, Replays, longest, replay_calls};
 
 use super::beside::Beside;
-use super::{ENDED, RunningThread, Watched, functions, threads_below};
+use super::{ENDED, RunningThread, Watched, threads_below};
 use crate::execution::{Context, execute};
 use crate::lab_file::Trial;
 use crate::outcome::Outcome;
@@ -25,11 +25,11 @@ const SPARE: Duration = Duration::from_secs(2);
 pub(super) fn of_trial(
     trial: &Trial,
     selection: &Selection<'_>,
+    functions: &[Watched],
     folder: &Path,
     context: &mut Context<'_>,
 ) -> Result<(Vec<FunctionRepeats>, Vec<String>), String> {
-    let mut functions = functions(selection);
-    functions.truncate(MOST_FUNCTIONS);
+    let functions = &functions[..functions.len().min(MOST_FUNCTIONS)];
     if functions.is_empty() {
         return Err("no code of an owned function is in a file".to_owned());
     }
@@ -40,7 +40,7 @@ pub(super) fn of_trial(
     trial.scenario.step = None;
     trial.scenario.record.duration = longest(functions.len()) + SPARE;
     let mut replaying = Beside::new(&mut *context.listener, context.interrupt, |pid, stop| {
-        let groups = by_process(&functions, &threads_below(pid));
+        let groups = by_process(functions, &threads_below(pid));
         thread::spawn(move || {
             let replayed = groups.into_iter().map(|(pid, sites)| {
                 let only: Vec<ReplaySite> = sites.iter().map(|(_, site)| site.clone()).collect();

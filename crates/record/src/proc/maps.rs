@@ -78,6 +78,12 @@ impl Backing {
 }
 
 impl Mapping {
+    /// Where the byte at an offset of the file is; `None` if this does not map it.
+    pub fn address_of(&self, offset: u64) -> Option<u64> {
+        let inside = offset.checked_sub(self.offset)?;
+        (inside < self.end - self.start).then_some(self.start + inside)
+    }
+
     /// Parses the whole file. `None` if a complete line is not of this form; a last line that was cut short (the
     /// process ended in mid-read) is left out.
     pub fn parse_all(text: &[u8]) -> Option<Vec<Self>> {

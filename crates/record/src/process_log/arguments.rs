@@ -8,6 +8,8 @@
 
 use std::io;
 
+use super::ptrace::{Registers, read_registers, write_registers};
+
 /// The most that is copied. The kernel gives the stack of a new program at least 128 KiB more than it needs.
 const MOST: usize = 96 * 1024;
 const WORD: usize = size_of::<usize>();
@@ -119,8 +121,6 @@ fn whole(count: isize, wanted: usize) -> io::Result<()> {
     }
 }
 
-type Registers = libc::user_regs_struct;
-
 #[cfg(target_arch = "x86_64")]
 fn stack_pointer(registers: &mut Registers) -> &mut usize {
     // SAFETY: `u64` and `usize` are the same on this machine.
@@ -131,31 +131,6 @@ fn stack_pointer(registers: &mut Registers) -> &mut usize {
 fn stack_pointer(registers: &mut Registers) -> &mut usize {
     // SAFETY: `u64` and `usize` are the same on this machine.
     unsafe { &mut *(&raw mut registers.sp).cast() }
-}
-
-fn read_registers(tid: u32) -> io::Result<Registers> {
-    // SAFETY: all zeros is a valid structure.
-    let mut registers: Registers = unsafe { std::mem::zeroed() };
-    transfer(libc::PTRACE_GETREGSET as _, tid, &mut registers)?;
-    Ok(registers)
-}
-
-fn write_registers(tid: u32, registers: &mut Registers) -> io::Result<()> {
-    transfer(libc::PTRACE_SETREGSET as _, tid, registers)
-}
-
-fn transfer(request: super::ptrace::Request, tid: u32, registers: &mut Registers) -> io::Result<()> {
-    const GENERAL: usize = libc::NT_PRSTATUS as usize;
-    let size = size_of::<Registers>();
-    let mut data = vector(std::ptr::from_mut(registers).cast(), size);
-    // SAFETY: the vector is the structure, with its size, which a program of 32 bits fills only in part.
-    let answer = unsafe { libc::ptrace(request, tid as libc::pid_t, GENERAL, &raw mut data) };
-    match answer {
-        -1 => Err(io::Error::last_os_error()),
-        // A program of 32 bits has another layout.
-        _ if data.iov_len != size => Err(io::Error::from(io::ErrorKind::Unsupported)),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -31,17 +31,17 @@ pub(super) enum Change {
 
 /// Follows a task and all that it will start. All calls about a task must come from the thread that called this.
 pub(super) fn seize(pid: u32) -> io::Result<()> {
-    call(libc::PTRACE_SEIZE, pid, OPTIONS as usize).map(drop)
+    call(libc::PTRACE_SEIZE, pid, 0, OPTIONS as usize).map(drop)
 }
 
 /// Lets a task go on, and gives it a signal unless this is 0. A task that was killed meanwhile is no error.
 pub(super) fn resume(tid: u32, signal: i32) {
-    let _ = call(libc::PTRACE_CONT, tid, signal as usize);
+    let _ = call(libc::PTRACE_CONT, tid, 0, signal as usize);
 }
 
 /// Leaves a task stopped, but lets it receive SIGCONT.
 pub(super) fn listen(tid: u32) {
-    let _ = call(libc::PTRACE_LISTEN, tid, 0);
+    let _ = call(libc::PTRACE_LISTEN, tid, 0, 0);
 }
 
 /// Waits for the next change of any task that this thread follows. `None` if none is left.
@@ -94,7 +94,7 @@ fn change(tid: u32, status: i32, cpu_ns: Option<u64>) -> Change {
 /// The number that comes with an event; 0 if the task was killed meanwhile.
 fn message(tid: u32) -> u32 {
     let mut message: libc::c_ulong = 0;
-    match call(libc::PTRACE_GETEVENTMSG, tid, &raw mut message as usize) {
+    match call(libc::PTRACE_GETEVENTMSG, tid, 0, &raw mut message as usize) {
         Ok(_) => u32::try_from(message).unwrap_or(0),
         Err(_) => 0,
     }
@@ -102,12 +102,42 @@ fn message(tid: u32) -> u32 {
 
 /// The type of requests in C, which differs.
 #[cfg(target_env = "musl")]
-pub(crate) type Request = libc::c_int;
+type Request = libc::c_int;
 #[cfg(not(target_env = "musl"))]
-pub(crate) type Request = libc::c_uint;
+type Request = libc::c_uint;
 
-fn call(request: Request, tid: u32, data: usize) -> io::Result<libc::c_long> {
-    // SAFETY: none of these requests reads or writes our memory, but for the event's message, to which `data` points.
-    let answer = unsafe { libc::ptrace(request, tid as libc::pid_t, 0_usize, data) };
+/// One request about a task. Where it writes memory of ours, `data` is its address.
+pub(crate) fn call(request: Request, tid: u32, address: usize, data: usize) -> io::Result<libc::c_long> {
+    // SAFETY: what a request writes outlives the call, as callers see to.
+    let answer = unsafe { libc::ptrace(request, tid as libc::pid_t, address, data) };
     if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+/// The general registers of a task.
+pub(crate) type Registers = libc::user_regs_struct;
+
+/// The general registers of a stopped task.
+///
+/// # Errors
+/// If it has ended, or is of a program of 32 bits.
+pub(crate) fn read_registers(tid: u32) -> io::Result<Registers> {
+    // SAFETY: all zeros is a valid structure.
+    let mut registers: Registers = unsafe { std::mem::zeroed() };
+    transfer(libc::PTRACE_GETREGSET as _, tid, &mut registers)?;
+    Ok(registers)
+}
+
+/// Changes the general registers of a stopped task.
+pub(super) fn write_registers(tid: u32, registers: &mut Registers) -> io::Result<()> {
+    transfer(libc::PTRACE_SETREGSET as _, tid, registers)
+}
+
+fn transfer(request: Request, tid: u32, registers: &mut Registers) -> io::Result<()> {
+    const GENERAL: usize = libc::NT_PRSTATUS as usize;
+    let size = size_of::<Registers>();
+    // The vector is the structure, with its size, which a program of 32 bits fills only in part.
+    let mut data = libc::iovec { iov_base: std::ptr::from_mut(registers).cast(), iov_len: size };
+    call(request, tid, GENERAL, &raw mut data as usize)?;
+    // A program of 32 bits has another layout.
+    if data.iov_len == size { Ok(()) } else { Err(io::Error::from(io::ErrorKind::Unsupported)) }
 }

@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::mem::{offset_of, zeroed};
+use std::mem::offset_of;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use stepscope_replay::{Registers, Source, Vectors};
 
 use crate::proc;
-use crate::process_log::ptrace::Request;
+use crate::process_log::ptrace::{self, call, read_registers};
 
 /// How often changes of the threads are looked for.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
@@ -59,7 +59,7 @@ impl Tracee {
         let mut tracee =
             Self { pid, threads: BTreeMap::new(), hits: VecDeque::new(), breakpoints: breakpoints.to_vec() };
         for tid in proc::threads(pid).map_err(|error| io::Error::other(error.to_string()))? {
-            match request(libc::PTRACE_SEIZE, tid, 0, options as usize) {
+            match call(libc::PTRACE_SEIZE, tid, 0, options as usize) {
                 Ok(_) => drop(tracee.threads.insert(tid, State::Running)),
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(error) => return Err(error),
@@ -111,10 +111,10 @@ impl Tracee {
     pub fn registers(&self, tid: u32) -> io::Result<Registers> {
         /// `NT_X86_XSTATE`
         const VECTORS: usize = 0x202;
-        let user = user_registers(tid)?;
+        let user = read_registers(tid)?;
         let mut bytes = vec![0; 16384];
         let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-        request(libc::PTRACE_GETREGSET, tid, VECTORS, &raw mut vector as usize)?;
+        call(libc::PTRACE_GETREGSET, tid, VECTORS, &raw mut vector as usize)?;
         let vectors = Vectors::from_bytes(&bytes[..vector.iov_len]);
         Ok(Registers {
             general: general(&user),
@@ -131,7 +131,7 @@ impl Tracee {
     /// # Errors
     /// If the thread has ended.
     pub fn general(&self, tid: u32) -> io::Result<[u64; 16]> {
-        user_registers(tid).map(|user| general(&user))
+        read_registers(tid).map(|user| general(&user))
     }
 
     /// Takes a breakpoint away. Only while all threads are stopped.
@@ -148,7 +148,7 @@ impl Tracee {
         let running = |(tid, state): (&u32, &State)| (*state == State::Running).then_some(*tid);
         let running: Vec<u32> = self.threads.iter().filter_map(running).collect();
         for tid in &running {
-            let _ = request(libc::PTRACE_INTERRUPT, *tid, 0, 0);
+            let _ = call(libc::PTRACE_INTERRUPT, *tid, 0, 0);
         }
         for tid in running {
             let begin = Instant::now();
@@ -178,7 +178,7 @@ impl Tracee {
             if let State::Stopped { signal } = *state
                 && !self.hits.iter().any(|hit| hit.tid == *tid)
             {
-                let _ = request(libc::PTRACE_CONT, *tid, 0, signal as usize);
+                let _ = call(libc::PTRACE_CONT, *tid, 0, signal as usize);
                 *state = State::Running;
             }
         }
@@ -217,7 +217,7 @@ impl Drop for Tracee {
         for (tid, state) in &self.threads {
             let signal = if let State::Stopped { signal } = state { *signal } else { 0 };
             let _ = set_breakpoints(*tid, &[]);
-            let _ = request(libc::PTRACE_DETACH, *tid, 0, signal as usize);
+            let _ = call(libc::PTRACE_DETACH, *tid, 0, signal as usize);
         }
     }
 }
@@ -228,15 +228,8 @@ impl Source for Tracee {
     }
 }
 
-fn user_registers(tid: u32) -> io::Result<libc::user_regs_struct> {
-    // SAFETY: all zeros is a valid structure, and the kernel fills no more than it.
-    let mut user: libc::user_regs_struct = unsafe { zeroed() };
-    request(libc::PTRACE_GETREGS, tid, 0, &raw mut user as usize)?;
-    Ok(user)
-}
-
 /// In the order of their numbers in instructions.
-fn general(user: &libc::user_regs_struct) -> [u64; 16] {
+fn general(user: &ptrace::Registers) -> [u64; 16] {
     let low = [user.rax, user.rcx, user.rdx, user.rbx, user.rsp, user.rbp, user.rsi, user.rdi];
     let high = [user.r8, user.r9, user.r10, user.r11, user.r12, user.r13, user.r14, user.r15];
     let mut all = [0; 16];
@@ -267,7 +260,7 @@ fn place(register: usize) -> usize {
 }
 
 fn set_debug_register(tid: u32, register: usize, value: u64) -> io::Result<()> {
-    request(libc::PTRACE_POKEUSER, tid, place(register), value as usize).map(drop)
+    call(libc::PTRACE_POKEUSER, tid, place(register), value as usize).map(drop)
 }
 
 fn debug_register(tid: u32, register: usize) -> u64 {
@@ -285,10 +278,4 @@ fn look(tid: Option<u32>) -> Option<(u32, i32)> {
     // SAFETY: the status outlives the call. Children of other threads are left to them.
     let found = unsafe { libc::waitpid(which, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
     u32::try_from(found).ok().filter(|tid| *tid != 0).map(|tid| (tid, status))
-}
-
-fn request(request: Request, tid: u32, address: usize, data: usize) -> io::Result<libc::c_long> {
-    // SAFETY: requests that write memory of ours get its address in `data`, and it outlives the call.
-    let answer = unsafe { libc::ptrace(request, tid as libc::pid_t, address, data) };
-    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }

@@ -15,9 +15,6 @@ use super::tracee::Tracee;
 use super::{BREAKPOINTS, LONGEST_GROUP, ReplaySite};
 use crate::proc::{self, Backing, Mapping, ProcError};
 
-/// Position of the stack pointer in the general registers.
-const RSP: usize = 4;
-
 /// Instructions of the longest call that is replayed.
 const MOST_INSTRUCTIONS: u64 = 40_000_000;
 
@@ -55,9 +52,8 @@ fn library(mappings: &[Mapping]) -> FxHashMap<u64, Function> {
             last = Some((path, found_there.unwrap_or_default().into_iter().filter_map(named).collect()));
         }
         let Some((_, entries)) = &last else { continue };
-        let range = mapping.offset..mapping.offset + (mapping.end - mapping.start);
-        let here = entries.iter().filter(|(offset, _)| range.contains(offset));
-        found.extend(here.map(|(offset, function)| (mapping.start + (offset - mapping.offset), *function)));
+        let here = entries.iter().filter_map(|(offset, function)| Some((mapping.address_of(*offset)?, *function)));
+        found.extend(here);
     }
     found
 }
@@ -79,15 +75,13 @@ fn writable(pid: u32) -> io::Result<Ranges> {
 pub(super) fn replay_calls(pid: u32, sites: &[ReplaySite], stop: &AtomicBool) -> io::Result<Vec<Replays>> {
     let mappings = proc::maps(pid).map_err(other)?;
     let place = |site: &ReplaySite| {
-        let holds = mappings.iter().find(|one| {
-            let range = one.offset..one.offset + (one.end - one.start);
-            one.access.execute && one.backing.path() == Some(&site.module) && range.contains(&site.offset)
+        let of_module = |one: &&Mapping| one.access.execute && one.backing.path() == Some(&site.module);
+        let found = mappings.iter().filter(of_module).find_map(|one| {
+            let address = |offset: u64| one.start + offset.saturating_sub(one.offset);
+            let inlined = site.inlined.iter().map(|range| address(range.start)..address(range.end)).collect();
+            Some(Place { entry: one.address_of(site.offset)?, inlined })
         });
-        let address = |offset: u64, one: &Mapping| one.start + offset.saturating_sub(one.offset);
-        let code = |one: &Mapping| -> Vec<Range<u64>> {
-            site.inlined.iter().map(|range| address(range.start, one)..address(range.end, one)).collect()
-        };
-        holds.map_or_else(Place::default, |one| Place { entry: address(site.offset, one), inlined: code(one) })
+        found.unwrap_or_default()
     };
     let mut interpreter = Interpreter::new(library(&mappings))?;
     let mut found = Vec::new();
@@ -165,7 +159,7 @@ fn replay_group(
         let since = Instant::now();
         ranges = writable(pid)?;
         let Ok(mut registers) = tracee.registers(hit.tid) else { continue };
-        let mut memory = Memory::new(&tracee, &ranges, registers.general[RSP]);
+        let mut memory = Memory::new(&tracee, &ranges, registers.stack());
         let until = since + LONGEST_PROMISING;
         let limit = Limit { instructions: MOST_INSTRUCTIONS, until, inlined: &watch.place.inlined };
         match interpreter.run(&mut registers, &mut memory, &limit) {
