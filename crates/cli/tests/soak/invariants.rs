@@ -214,13 +214,26 @@ pub fn counts_match(capture: &Capture, account: Account) -> Result<(), String> {
 }
 
 /// Blocked intervals have their stacks, but for one in a hundred and the first of each thread, where no number says otherwise.
+/// A thread that exits has given its memory back: it has no stack while the kernel waits for the rest of its exit, which for
+/// the first process of a container is that of all others.
 pub fn blocked_time_has_stacks(capture: &Capture) -> Result<(), String> {
     let losses = &capture.info.losses;
     if !is_whole(capture) || losses.lost_records > 0 || losses.offcpu_stack_period.is_some_and(|period| period > 1) {
         return Ok(());
     }
-    let blocked: Vec<Wait> = capture.waits.iter().filter(|wait| wait.state == WaitState::Blocked).collect();
-    let count = |sum: u64, wait: &Wait| sum + u64::from(wait.count);
+    let waits: Vec<Wait> = capture.waits.iter().collect();
+    let mut last_stacks = vec![None; capture.threads.len()];
+    for wait in waits.iter().filter(|wait| wait.stack.is_some()) {
+        let last = &mut last_stacks[wait.thread.index()];
+        *last = Some(wait.start_ns).max(*last);
+    }
+    let is_of_the_exit = |wait: &Wait| {
+        let thread = wait.thread.index();
+        capture.threads[thread].end_ns.is_some() && last_stacks[thread].is_some_and(|last| last < wait.start_ns)
+    };
+    let blocked: Vec<&Wait> =
+        waits.iter().filter(|wait| wait.state == WaitState::Blocked && !is_of_the_exit(wait)).collect();
+    let count = |sum: u64, wait: &&Wait| sum + u64::from(wait.count);
     let all = blocked.iter().fold(0, count);
     let without = blocked.iter().filter(|wait| wait.stack.is_none()).fold(0, count);
     if without > all / 100 + capture.threads.len() as u64 + 2 {
