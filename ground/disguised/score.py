@@ -178,6 +178,8 @@ def told(finding):
 
 def main():
     folder = pathlib.Path(sys.argv[1]).resolve()
+    if folder == HERE:
+        sys.exit(f"{folder}: has the sources; give another folder for what is compiled and recorded")
     wanted = sys.argv[2:] or ["*"]
     sources = sorted(one for kind in ["c", "cpp", "py", "rs"] for one in HERE.glob(f"*.{kind}"))
     sources = [one for one in sources if one.name != pathlib.Path(__file__).name]

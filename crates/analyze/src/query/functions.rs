@@ -13,7 +13,9 @@ use stepscope_model::{Capture, Frame, FrameId, FrameKind, Module, ModuleId, Stac
 
 use crate::query::family::Family;
 use crate::query::frame_kind;
-use crate::query::installed::{Standing, is_in_package, library_of_module, library_of_script, standings};
+use crate::query::installed::{
+    Standing, is_in_package, is_standard_python, library_of_module, library_of_script, standings,
+};
 use crate::query::ownership::Owned;
 use crate::query::qualified_name::{own_name, python_function};
 
@@ -359,7 +361,7 @@ fn is_generated(function: &Function) -> bool {
 
 /// Whether it is a Python function that is neither installed nor of the standard library.
 fn is_of_script(function: &Function) -> bool {
-    let is_file = |file: &str| file.starts_with('/') && !file.contains("/lib/python3") && !is_in_package(file);
+    let is_file = |file: &str| file.starts_with('/') && !is_standard_python(file) && !is_in_package(file);
     python_function(&function.name).is_some_and(|(_, file)| is_file(file))
 }
 
@@ -375,14 +377,10 @@ pub(crate) fn is_of_cpython(function: &Function) -> bool {
     MODULES.iter().any(|start| function.module.starts_with(start))
 }
 
-/// Whether a function is of CPython or its standard library, which stands in `lib/python3.N`. Packages stand in a folder of it.
+/// Whether a function is of CPython or its standard library.
 fn is_python_library(function: &Function) -> bool {
-    let is_standard = |file: &str| {
-        let in_folder = file.contains("/lib/python3") && !is_in_package(file);
-        in_folder || file.starts_with("<frozen ")
-    };
     match python_function(&function.name) {
-        Some((_, file)) => is_standard(file),
+        Some((_, file)) => is_standard_python(file),
         None => is_of_cpython(function),
     }
 }

@@ -11,6 +11,9 @@ use crate::query::qualified_name::python_function;
 const FOLDERS: [&str; 9] =
     ["/usr/lib", "/usr/bin/", "/usr/sbin/", "/usr/games/", "/usr/include/", "/lib", "/bin/", "/nix/store/", "/snap/"];
 
+/// Beginning of the folder of Python's standard library, whose name ends with the version. Packages stand in a folder of it.
+const PYTHON_FOLDER: &str = "/lib/python3";
+
 /// Where a function's code stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -32,6 +35,11 @@ fn in_packages(path: &str) -> Option<&str> {
     ["/site-packages/", "/dist-packages/"].iter().find_map(|folder| Some(path.split_once(folder)?.1))
 }
 
+/// Whether a file is of Python's standard library.
+pub(crate) fn is_standard_python(file: &str) -> bool {
+    file.starts_with("<frozen ") || (file.contains(PYTHON_FOLDER) && !is_in_package(file))
+}
+
 /// The Python package that a native module is of, or the module's name without version. None for what is no file.
 pub(crate) fn library_of_module(path: &str) -> Option<&str> {
     if let Some(inside) = in_packages(path) {
@@ -50,7 +58,7 @@ pub(crate) fn library_of_script(file: &str) -> Option<&str> {
     if let Some(module) = file.strip_prefix("<frozen ") {
         return module.split(['.', '>']).next();
     }
-    let (_, inside) = file.split_once("/lib/python3")?;
+    let (_, inside) = file.split_once(PYTHON_FOLDER)?;
     package(inside.split_once('/')?.1)
 }
 
@@ -91,7 +99,7 @@ pub(crate) fn standings(capture: &Capture, of_frame: &[usize], of_program: &[boo
 /// Where a frame's code stands, and whether it is known to be of the user: in a module and a source file that are not installed.
 fn standing(capture: &Capture, frame: &Frame) -> (Standing, bool) {
     if let Some((_, file)) = python_function(&frame.function) {
-        let is_own = file.starts_with('/') && !is_installed(file) && !file.contains("/lib/python3");
+        let is_own = file.starts_with('/') && !is_installed(file) && !is_standard_python(file);
         return (if is_own || !file.starts_with('/') { Standing::Own } else { Standing::Library }, is_own);
     }
     let module = frame.module.map(|module| capture.modules[module.index()].path.as_str());
