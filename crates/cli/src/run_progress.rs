@@ -10,6 +10,7 @@ use stepscope_lab::event::{Event, Listener};
 use stepscope_lab::execution::Context;
 use stepscope_lab::outcome::Outcome;
 use stepscope_lab::recorder::PerfRecorder;
+use stepscope_lab::step::with_file;
 use stepscope_model::quantity::{grouped, plural};
 
 use crate::progress;
@@ -133,7 +134,7 @@ impl Listener for RunProgress {
             )),
             Event::Ready { by, after } => self.say(&format!("      ready after {:.1} s: {by}", after.as_secs_f64())),
             Event::StepsFound { step } => {
-                self.say(&format!("      steps: calls of {} in {}", step.function, step.module.display()));
+                self.say(&format!("      steps: calls of {}", with_file(step)));
             }
             Event::TaskEnded { label, node } => self.say(&format!("      {label} recorded on {node}")),
             Event::DriverEnded { command, how } => self.say(&format!("      driver {} {how}", command.join(" "))),

@@ -227,3 +227,69 @@ fn a_step_function_of_a_plugin_behind_a_script_is_found_while_the_program_runs()
     assert!(missing.status.success() && said.contains("warning: Steps are not recorded: "), "{said}");
     assert!(said.contains(" files that the program mapped later holds it either"), "{said}");
 }
+
+/// Two thousand steps, most of whose time is in `World.step`; other methods have its name, too.
+const PYTHON_WORLD: &str = "
+import time
+
+class Wheel:
+    def step(self):
+        return sum(range(2000))
+
+class World:
+    def __init__(self):
+        self.wheels = [Wheel() for _ in range(20)]
+
+    def step(self):
+        for wheel in self.wheels:
+            wheel.step()
+
+def main():
+    world = World()
+    for _ in range(2000):
+        world.step()
+        time.sleep(0.001)
+
+main()
+";
+
+#[test]
+fn a_python_function_is_found_as_step_by_name_and_by_its_steady_rate() {
+    let name = "a_python_function_is_found_as_step_by_name_and_by_its_steady_rate";
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::write(at.join("world.py"), PYTHON_WORLD).unwrap();
+    let program = ["--", "python3", "world.py"];
+    let run = |arguments: &[&str]| stepscope(at, &[arguments, &program].concat());
+    let recorded = run(&["record", "-o", "c", "--step", "World.step"]);
+    let said = text(&recorded.stderr);
+    if !recorded.status.success() {
+        println!("skipped: {name}: {said}");
+        return;
+    }
+    let dimensions = table(at, "dimensions", "dimensions");
+    let steps = row(&dimensions, "dimension", "steps");
+    if steps["status"] != "recorded" {
+        println!("skipped: {name}: {}", steps["detail"]);
+        return;
+    }
+    assert!(said.contains("steps: calls of World.step in ") && said.contains("world.py"), "{said}");
+    // Those of the first tenth of the time are over when the function is found.
+    let steps = number(&table(at, "steps", "loops")["rows"][0], "steps");
+    assert!((1_000.0..2_000.0).contains(&steps), "{steps}");
+    // The probe's instruction stands in the function's code, and its callers are known all the same.
+    let hotspots = table(at, "hotspots", "hotspots");
+    let inclusive = |function: &str| {
+        let function = format!("py::{function}:{}", at.join("world.py").display());
+        number(row(&hotspots, "function", &function), "inclusive")
+    };
+    let (main, step) = (inclusive("main"), inclusive("World.step"));
+    assert!(step > 0.0 && main >= step, "{main} {step}");
+
+    let suggested = run(&["record", "--suggest-steps", "--format", "json"]);
+    let found: Value = serde_json::from_slice(&suggested.stdout).unwrap();
+    let best = &found["rows"][0];
+    assert!(best["function"].as_str().unwrap().starts_with("py::World.step:"), "{best}");
+    assert!(number(best, "rate") > 10.0, "{best}");
+    assert!(text(&suggested.stdout).contains("--step World.step"), "{found}");
+}

@@ -1,10 +1,12 @@
 //! System calls without libc: they allocate nothing and leave `errno` alone.
 
 use core::arch::asm;
+use core::ffi::CStr;
 
 pub const PROT_READ_WRITE: usize = 3;
 pub const MAP_SHARED: usize = 1;
 pub const MAP_PRIVATE_ANONYMOUS: usize = 0x22;
+const MAP_PRIVATE_FIXED: usize = 0x12;
 pub const MAP_NORESERVE: usize = 0x4000;
 const PAGE: usize = 4096;
 
@@ -26,6 +28,7 @@ mod number {
     pub const OPENAT: usize = 257;
     pub const FALLOCATE: usize = 285;
     pub const PRLIMIT64: usize = 302;
+    pub const MEMFD_CREATE: usize = 319;
 }
 
 /// # Safety
@@ -144,10 +147,10 @@ pub fn write(file: i32, bytes: &[u8]) -> isize {
 }
 
 /// Maps memory that repeats some machine code and can be run, not written, and behind it as much memory for data. Null if that
-/// is refused.
-pub fn map_code(code: &[u8], bytes: usize) -> *const u8 {
+/// is refused. The code is that of a file in memory, where the kernel has such files: it can observe calls in files only.
+pub fn map_code(code: &[u8], bytes: usize, name: &CStr) -> *const u8 {
     const PROT_READ_EXECUTE: usize = 5;
-    // SAFETY: a new mapping.
+    // SAFETY: a new mapping, and parts of it.
     unsafe {
         let at = call(number::MMAP, [0, 2 * bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, usize::MAX, 0]);
         if is_error(at) {
@@ -157,11 +160,33 @@ pub fn map_code(code: &[u8], bytes: usize) -> *const u8 {
         for part in memory.chunks_exact_mut(code.len()) {
             part.copy_from_slice(code);
         }
-        if call(number::MPROTECT, [at as usize, bytes, PROT_READ_EXECUTE, 0, 0, 0]) != 0 {
+        let file = memory_file(name);
+        let is_mapped = file >= 0
+            && write(file, memory) == bytes as isize
+            && call(number::MMAP, [at as usize, bytes, PROT_READ_EXECUTE, MAP_PRIVATE_FIXED, file as usize, 0]) == at;
+        if file >= 0 {
+            close(file);
+        }
+        if !is_mapped && call(number::MPROTECT, [at as usize, bytes, PROT_READ_EXECUTE, 0, 0, 0]) != 0 {
             unmap(at as *mut u8, 2 * bytes);
             return core::ptr::null();
         }
         at as *const u8
+    }
+}
+
+/// Makes a file that is only in memory. Negative if that is refused.
+fn memory_file(name: &CStr) -> i32 {
+    const MFD_CLOEXEC: usize = 1;
+    /// Unknown to kernels before 6.3, which need no such word.
+    const MFD_EXEC: usize = 0x10;
+    let make = |flags: usize| {
+        // SAFETY: the name ends with NUL.
+        unsafe { call(number::MEMFD_CREATE, [name.as_ptr() as usize, flags, 0, 0, 0, 0]) as i32 }
+    };
+    match make(MFD_CLOEXEC | MFD_EXEC) {
+        refused if refused < 0 => make(MFD_CLOEXEC),
+        file => file,
     }
 }
 

@@ -3,6 +3,8 @@
 #[cfg(feature = "record")]
 pub mod libraries;
 #[cfg(feature = "record")]
+mod python;
+#[cfg(feature = "record")]
 pub mod search;
 #[cfg(feature = "record")]
 pub mod suggestion;
@@ -12,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use stepscope_analyze::function_names::{FunctionNameError, could_match, matching, matching_whole_parts};
 use stepscope_analyze::pattern::offered;
+use stepscope_analyze::qualified_name::python_function;
 use stepscope_assemble::{StepPoint, StepTime};
 use stepscope_model::SymbolSource;
 use stepscope_symbolize::{Code, Entry, Options, Problem, Symbolizer, entries, entry_at, inlined_into};
@@ -95,6 +98,14 @@ pub enum StepError {
     },
 }
 
+/// A step function and its file, for people.
+pub fn with_file(StepPoint { function, module, .. }: &StepPoint) -> String {
+    match python_function(function) {
+        Some((name, file)) => format!("{name} in {file}"),
+        None => format!("{function} in {}", module.display()),
+    }
+}
+
 /// The end of an error message.
 fn full_stop(problem: &FunctionNameError) -> &'static str {
     match problem {
@@ -158,6 +169,16 @@ impl StepFunction {
             && matches!(error, Module(_) | NoModule { .. } | NotFound { .. } | Stripped { .. })
     }
 
+    /// The start of each step, if it is a Python function that a running process has called.
+    #[cfg(feature = "record")]
+    pub fn find_in_python(&self, pid: u32) -> Option<Result<StepPoint, StepError>> {
+        let entries = python::Stubs::of_process(pid).entries();
+        let wanted = could_match(&self.name);
+        let wanted = entries.into_iter().filter(|(_, entry)| wanted(&entry.name));
+        let wanted: Vec<(PathBuf, Entry)> = wanted.collect();
+        self.choose_whole(wanted.iter().map(|(module, entry)| Candidate { module, entry: entry.clone() }).collect())
+    }
+
     /// The start of each step, in files that a running program has mapped; `None` if none of them has the function.
     #[cfg(feature = "record")]
     pub fn find_mapped(&self, files: &[PathBuf]) -> Option<Result<StepPoint, StepError>> {
@@ -207,7 +228,12 @@ impl StepFunction {
             return Some(self.find_in(module));
         }
         let all = modules.iter().flat_map(|module| candidates(module, could_match(&self.name)).unwrap_or_default());
-        match self.choose(all.collect(), by_whole_parts) {
+        self.choose_whole(all.collect())
+    }
+
+    /// The function that the name means by whole parts; `None` if none of these.
+    fn choose_whole(&self, candidates: Vec<Candidate<'_>>) -> Option<Result<StepPoint, StepError>> {
+        match self.choose(candidates, by_whole_parts) {
             Ok(Ok(candidate)) => Some(Ok(self.point(candidate))),
             Ok(Err(_)) => None,
             Err(error) => Some(Err(error)),

@@ -59,7 +59,7 @@ pub fn next() -> *const u8 {
         return null();
     }
     if free.next == free.end {
-        let chunk = sys::map_code(&CODE, CHUNK);
+        let chunk = sys::map_code(&CODE, CHUNK, c"stepscope-python");
         if chunk.is_null() {
             free.used = MOST;
             return null();

@@ -55,6 +55,12 @@ struct Function {
     lines: Option<PythonLines>,
 }
 
+/// The generated functions that a running process names in its maps: names and first addresses.
+pub fn generated_functions(pid: u32) -> Vec<(Arc<str>, u64)> {
+    let JitCode { functions, .. } = load(pid, &[], &Options::default());
+    functions.into_iter().map(|function| (function.name, function.start)).collect()
+}
+
 /// Reads the map or jitdump of process `pid`.
 pub(crate) fn load(pid: u32, dumps: &[PathBuf], options: &Options) -> JitCode {
     let mut functions = Vec::new();

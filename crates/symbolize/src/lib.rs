@@ -89,6 +89,7 @@ pub use entries::{Entry, InlinedCode, entries, entry_at, inlined_code, inlined_i
 pub use go_functions::{GO_FUNCTIONS_SECTIONS, GoFunction, GoFunctions, go_text_start};
 pub use image::decompressed;
 pub use instructions::{FunctionCode, Instruction, NoInstructions};
+pub use jit::generated_functions;
 pub use options::{Options, RecordedKernel};
 pub use producers::producers;
 pub use python_source::python_loops;

@@ -24,6 +24,8 @@ use crate::target::Target;
 /// The code of a stub: `push rbp; mov rbp, rsp; call rcx; pop rbp; ret`, filled up.
 pub const STUB: [u8; 16] =
     [0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc];
+/// The instruction that stops at a place (`int3`).
+const BREAKPOINT: u8 = 0xcc;
 /// From a stub to the address and the length of its bytecode.
 const DATA_DISTANCE: u64 = 64 << 10;
 /// Bytes of an instruction.
@@ -147,7 +149,11 @@ impl AddressSpace {
             let mut bytes = [0; 16];
             (source.target().read_memory(pid, from, &mut bytes) == bytes.len()).then_some(bytes)
         };
-        let code = read(start)?;
+        let mut code = read(start)?;
+        // Where the function is the step function, the kernel has put its own instruction there.
+        if code[0] == BREAKPOINT {
+            code[0] = STUB[0];
+        }
         let data = (code == STUB).then(|| read(start.wrapping_add(DATA_DISTANCE))).flatten();
         let stub = data.map(|data| {
             let [start_of_code, bytes] =

@@ -13,7 +13,7 @@ use stepscope_lab::cache_simulation::{self, SimulatedProgram};
 use stepscope_lab::lab_file::Ready;
 use stepscope_lab::naming;
 use stepscope_lab::program::{ProgramError, ProgramEvent, ProgramRecording, Target};
-use stepscope_lab::step::StepFunction;
+use stepscope_lab::step::{StepFunction, with_file};
 use stepscope_model::quantity::{self, plural};
 use stepscope_model::{Capture, ClockExchange, Dimension, DimensionStatus, disk};
 use stepscope_record::proc::ProcessSelection;
@@ -163,7 +163,7 @@ fn tell(event: &ProgramEvent<'_>, line: &ProgressBar, duration: Option<Duration>
             line.suspend(|| eprintln!("stepscope: ready after {:.1} s ({by}); recording", after.as_secs_f64()));
         }
         ProgramEvent::Steps(step) => {
-            line.suspend(|| eprintln!("steps: calls of {} in {}", step.function, step.module.display()));
+            line.suspend(|| eprintln!("steps: calls of {}", with_file(step)));
         }
         ProgramEvent::StepsFound(step) => line.suspend(|| {
             eprintln!(

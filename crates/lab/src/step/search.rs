@@ -1,4 +1,4 @@
-//! A step function that is searched while the program runs: in libraries that it opens itself, or behind a script.
+//! A step function that is searched while the program runs: in libraries that it opens itself, behind a script, or in Python.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub struct StepSearch {
     function: StepFunction,
     searched: BTreeSet<PathBuf>,
+    began: Instant,
     looked: Option<Instant>,
+    /// The last look at Python functions.
+    looked_at_python: Option<Instant>,
     state: State,
 }
 
@@ -35,7 +38,8 @@ enum State {
 impl StepSearch {
     /// The search for a function that was not found before the launch, for this reason.
     pub fn new(function: StepFunction, missing: StepError) -> Self {
-        Self { function, searched: BTreeSet::new(), looked: None, state: State::Searching(missing) }
+        let (searched, began) = (BTreeSet::new(), Instant::now());
+        Self { function, searched, began, looked: None, looked_at_python: None, state: State::Searching(missing) }
     }
 
     /// Searches the files that were mapped since the last look. Calls `observe` once, when the function is found; gives its
@@ -56,7 +60,7 @@ impl StepSearch {
             libraries::of_process(pid).into_iter().filter_map(move |path| as_we_see(pid, &path))
         });
         let new: Vec<PathBuf> = mapped.filter(|path| self.searched.insert(path.clone())).collect();
-        match self.function.find_mapped(&new)? {
+        match self.function.find_mapped(&new).or_else(|| self.find_in_python(tree))? {
             Ok(point) => match observe(point.clone()) {
                 Ok(()) => {
                     self.state = State::Observed;
@@ -67,6 +71,19 @@ impl StepSearch {
             Err(error) => self.state = State::Failed(error.to_string()),
         }
         None
+    }
+
+    /// The start of each step in a Python function that a process has called by now.
+    ///
+    /// All names are read again each time, so this looks ever more seldom: a function is found when the program has run a tenth longer
+    /// than until its first call.
+    fn find_in_python(&mut self, tree: &ProcessTree) -> Option<Result<StepPoint, StepError>> {
+        let is_early = |looked: Instant| looked.elapsed() * 10 < looked.duration_since(self.began);
+        if self.function.module.is_some() || self.looked_at_python.is_some_and(is_early) {
+            return None;
+        }
+        self.looked_at_python = Some(Instant::now());
+        tree.members().find_map(|member| self.function.find_in_python(member.pid()))
     }
 
     /// Why steps are not recorded, if they are not.

@@ -15,16 +15,17 @@ use std::path::{Path, PathBuf};
 
 use stepscope_analyze::functions::Functions;
 use stepscope_analyze::ownership::Owned;
-use stepscope_analyze::qualified_name::own_name;
+use stepscope_analyze::qualified_name::{own_name, python_function};
 use stepscope_analyze::step_candidates::{Call, Calls, LEAST_CALLS, StepCandidate, Unlikely};
 use stepscope_analyze::step_stacks::{self, FunctionCode, StackFunction};
 use stepscope_analyze::{Filter, Selection, TimeRange};
 use stepscope_assemble::StepPoint;
-use stepscope_model::{Capture, Column, Columns, Kind, Note, NoteValue, SymbolSource, Table, note};
+use stepscope_model::{Capture, Column, Columns, FrameKind, Kind, Note, NoteValue, SymbolSource, Table, note};
 use stepscope_record::calls::{CallCounts, CallSite, SiteCalls};
 use stepscope_symbolize::starts_of;
 
 use super::StepFunction;
+use super::python::Stubs;
 
 /// Functions whose calls are counted, at most. Each costs the program some microseconds per call.
 const MOST_SITES: usize = 32;
@@ -86,7 +87,7 @@ impl Suggestion {
         let selection = later_half(capture, &functions);
         let found = step_stacks::functions(&selection);
         let mut rows: Vec<Row> = found.iter().map(|one| row(&selection, one)).collect();
-        locate(&mut rows, &found, capture);
+        locate(&mut rows, &found, &selection);
         let sites: Vec<(usize, CallSite)> = sites(&rows, &found, capture);
         let asked: Vec<CallSite> = sites.iter().map(|(_, site)| site.clone()).collect();
         let (mut lost, mut refused) = (0, None);
@@ -129,6 +130,10 @@ impl Suggestion {
             time: None,
         };
         let module = Some(best.module.as_path());
+        if python_function(&best.function).is_some() {
+            // It is found by its name when the program calls it.
+            return Some(named(&own, None));
+        }
         let forms = [named(&own, None), named(&own, module), named(&best.function, module)];
         forms.into_iter().find(|form| {
             resolve(form).is_some_and(|point| point.offset == offset && same_file(&point.module, &best.module))
@@ -391,9 +396,10 @@ fn row(selection: &Selection<'_>, one: &StackFunction) -> Row {
 }
 
 /// Finds the entry of each function that has one.
-fn locate(rows: &mut [Row], found: &[StackFunction], capture: &Capture) {
-    for (row, entry) in rows.iter_mut().zip(entries(found, capture)) {
-        if let Some(entry) = entry {
+fn locate(rows: &mut [Row], found: &[StackFunction], selection: &Selection<'_>) {
+    let entries = entries(found, selection.capture()).into_iter().zip(python_entries(found, selection));
+    for (row, (native, python)) in rows.iter_mut().zip(entries) {
+        if let Some(entry) = python.or(native) {
             (row.module, row.offset) = (entry.module, entry.offset);
         }
     }
@@ -425,6 +431,24 @@ pub(crate) fn entries(found: &[StackFunction], capture: &Capture) -> Vec<Option<
         }
     }
     entries
+}
+
+/// The stubs of the Python functions among these, of processes that still run.
+fn python_entries(found: &[StackFunction], selection: &Selection<'_>) -> Vec<Option<FunctionFile>> {
+    let capture = selection.capture();
+    let mut stubs: BTreeMap<u32, Stubs> = BTreeMap::new();
+    let entry = |one: &StackFunction| {
+        let FunctionCode::Own(frame) = one.code else { return None };
+        if selection.functions().get(one.function).kind != FrameKind::Python {
+            return None;
+        }
+        let process = capture.threads[one.threads[0].index()].process?;
+        let pid = capture.processes[process.index()].pid;
+        let stubs = stubs.entry(pid).or_insert_with(|| Stubs::of_process(pid));
+        let (module, offset) = stubs.place_of(capture.frames[frame.index()].address?)?;
+        Some(FunctionFile { module, offset: Some(offset) })
+    };
+    found.iter().map(entry).collect()
 }
 
 /// The functions whose calls are counted, by index.
