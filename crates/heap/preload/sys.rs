@@ -91,6 +91,14 @@ pub fn map_file(file: i32, bytes: usize) -> *mut u8 {
     }
 }
 
+/// Maps the first page of a file to read what other processes write there. Children of `fork` have it, too. Null if that fails.
+pub fn map_file_to_read(file: i32) -> *const u8 {
+    const PROT_READ: usize = 1;
+    // SAFETY: a new mapping.
+    let at = unsafe { call(number::MMAP, [0, PAGE, PROT_READ, MAP_SHARED, file as usize, 0]) };
+    if is_error(at) { core::ptr::null() } else { at as *const u8 }
+}
+
 /// Takes memory for a part of a mapping. `false` if the file system is full, which would otherwise end the program by SIGBUS.
 ///
 /// # Safety

@@ -64,6 +64,8 @@ pub struct Api {
     pub text: unsafe extern "C" fn(*mut Object) -> *const c_char,
     pub number: unsafe extern "C" fn(*mut Object) -> c_long,
     release: unsafe extern "C" fn(*mut Object),
+    new_dict: unsafe extern "C" fn() -> *mut Object,
+    run: unsafe extern "C" fn(*const c_char, c_int, *mut Object, *mut Object) -> *mut Object,
 }
 
 impl Api {
@@ -95,6 +97,8 @@ impl Api {
             text: function(c"PyUnicode_AsUTF8")?,
             number: function(c"PyLong_AsLong")?,
             release: function(c"Py_DecRef")?,
+            new_dict: function(c"PyDict_New")?,
+            run: function(c"PyRun_String")?,
         })
     }
 
@@ -160,6 +164,27 @@ impl Api {
             };
             self.release(object);
             taken
+        }
+    }
+
+    /// Runs statements with names of their own. Errors are dropped.
+    ///
+    /// # Safety
+    /// The interpreter's lock must be held, and no exception be set.
+    pub unsafe fn run_statements(&self, source: &CStr) {
+        /// `Py_file_input`
+        const STATEMENTS: c_int = 257;
+        // SAFETY: the caller's.
+        unsafe {
+            let names = (self.new_dict)();
+            if !names.is_null() {
+                let result = (self.run)(source.as_ptr(), STATEMENTS, names, names);
+                if !result.is_null() {
+                    self.release(result);
+                }
+                self.release(names);
+            }
+            (self.clear_error)();
         }
     }
 

@@ -5,8 +5,9 @@
 //! 3. The evaluator runs each frame through the stub of its code object: machine code that keeps a frame pointer and calls
 //!    CPython's own evaluator. So each Python function has a native frame of its own.
 //! 4. `/tmp/stepscope-python-PID.map` names the stubs, and has the table of lines of each code object.
+//! 5. If `stepscope diagnose --deepen` asks for it, the evaluator runs a file that looks at calls (`../look/look.py`), once.
 //!
-//! Modules: `api`: CPython's functions; `depth`: how much stack is used; `stubs`: machine code; `map`: names. The rest is shared with `stepscope-heap`.
+//! Modules: `api`: CPython's functions; `depth`: how much stack is used; `stubs`: machine code; `map`: names; `look`: the file. The rest is shared with `stepscope-heap`.
 
 #![no_std]
 
@@ -14,6 +15,7 @@ mod api;
 mod depth;
 #[path = "../../heap/preload/lock.rs"]
 mod lock;
+mod look;
 mod map;
 mod stubs;
 #[path = "../../heap/preload/symbols.rs"]
@@ -51,6 +53,7 @@ extern "C" fn load() {
         return;
     }
     depth::start(api.minor_version);
+    look::prepare();
     // SAFETY: new memory of this size. It must survive `fork`.
     unsafe {
         at.write(api);
@@ -97,6 +100,10 @@ fn install(api: &Api) {
 /// Runs a frame through the stub of its code object. The last call is a jump, so that stacks do not have this function.
 extern "C" fn evaluate(thread: *mut c_void, frame: *mut c_void, throws: c_int) -> *mut Object {
     let Some(api) = api() else { return null_mut() };
+    // A frame that starts with an exception is for another time.
+    if throws == 0 && look::is_due() {
+        look::run(api);
+    }
     if api.inlines_calls && depth::is_deep() {
         return evaluate_with_inlined_calls(api, thread, frame, throws);
     }
