@@ -1,7 +1,7 @@
 //! `stepscope diagnose --deepen`: runs the scenarios of a run, or the command of a capture, again and looks at the calls of their functions.
 //!
 //! Each scenario runs twice as its lab file says, with the recorder and beside it, in the steady phase, first [`count_calls`] and then
-//! [`replays`]. Both slow the program, so nothing of these recordings is kept but the calls per step, which are counted in the same
+//! [`replays`]; for Python functions once more, with [`python`]. All slow the program, so nothing of these recordings is kept but the calls per step, which are counted in the same
 //! time and are slowed alike, and which calls repeat an earlier one. They are written to [`CALLS_FILE`] in the folder of the run or capture
 //! and are evidence from then on.
 
@@ -32,6 +32,7 @@ use crate::source::{CALLS_FILE, SourceError};
 use crate::step::suggestion::entries;
 
 mod beside;
+mod python;
 mod replays;
 
 use beside::Beside;
@@ -136,21 +137,36 @@ fn look(trials: &[(Trial, &Selection<'_>)], folder: &Path, context: &mut Context
         if context.interrupt.load(Ordering::Relaxed) {
             break;
         }
-        let functions = functions(selection);
-        match of_trial(trial, selection, &functions, &recordings, context) {
-            Ok(found) => calls.functions.extend(found),
-            Err(reason) => notes.push(format!("{name}: calls were not counted: {reason}")),
+        let (functions, of_python) = (functions(selection), python::functions(selection));
+        let is_interrupted = |context: &Context<'_>| context.interrupt.load(Ordering::Relaxed);
+        // Of a program in Python alone, it goes without saying that it has no code in files.
+        if !functions.is_empty() || of_python.is_empty() {
+            match of_trial(trial, selection, &functions, &recordings, context) {
+                Ok(found) => calls.functions.extend(found),
+                Err(reason) => notes.push(format!("{name}: calls were not counted: {reason}")),
+            }
+            let _ = fs::remove_dir_all(&recordings);
+            if is_interrupted(context) {
+                break;
+            }
+            match replays::of_trial(trial, selection, &functions, &recordings, context) {
+                Ok((found, skipped)) => {
+                    calls.repeats.extend(found);
+                    notes.extend(skipped.into_iter().map(|one| format!("{name}: {one}")));
+                }
+                Err(reason) => notes.push(format!("{name}: calls were not replayed: {reason}")),
+            }
+            let _ = fs::remove_dir_all(&recordings);
         }
-        let _ = fs::remove_dir_all(&recordings);
-        if context.interrupt.load(Ordering::Relaxed) {
-            break;
+        if of_python.is_empty() || is_interrupted(context) {
+            continue;
         }
-        match replays::of_trial(trial, selection, &functions, &recordings, context) {
+        match python::of_trial(trial, selection, &of_python, &recordings, context) {
             Ok((found, skipped)) => {
                 calls.repeats.extend(found);
                 notes.extend(skipped.into_iter().map(|one| format!("{name}: {one}")));
             }
-            Err(reason) => notes.push(format!("{name}: calls were not replayed: {reason}")),
+            Err(reason) => notes.push(format!("{name}: calls of Python functions were not compared: {reason}")),
         }
         let _ = fs::remove_dir_all(&recordings);
     }

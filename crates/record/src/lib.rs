@@ -41,6 +41,7 @@ mod perf;
 pub mod proc;
 pub mod process_log;
 mod python;
+pub mod python_look;
 pub mod replay;
 mod ros2;
 pub mod session;

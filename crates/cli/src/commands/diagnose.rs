@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use stepscope_analyze::{Selection, cost_tree, diagnose};
 use stepscope_lab::findings::findings;
-use stepscope_model::{Language, Table, Value, note};
+use stepscope_model::{Table, Value, note};
 
 use crate::arguments::analysed::AnalysedArguments;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use crate::output::TableArguments;
 #[derive(Debug, Args)]
 pub struct Diagnose {
     /// Run the scenarios of the run, or the command of the capture, again first: count calls of their functions (needs root), and replay
-    /// some to see which do the same work again. What is found is kept there and is evidence from then on.
+    /// some, or compare those of Python functions, to see which do the same work again. What is found is kept there and is evidence from then on.
     #[cfg(feature = "record")]
     #[arg(long)]
     deepen: bool,
@@ -60,11 +60,10 @@ impl Diagnose {
         }
         let mut tree = cost_tree::table(selections, &cost_tree::Options::default());
         tree.notes.clear();
-        let is_native = |one: &Selection<'_>| {
-            let capture = one.capture();
-            !capture.info.command.is_empty() && !capture.frames.iter().any(|frame| frame.language == Language::Python)
-        };
-        if calls.is_empty() && cfg!(all(feature = "record", target_arch = "x86_64")) && selections.iter().all(is_native)
+        let can_run_again = |one: &Selection<'_>| !one.capture().info.command.is_empty();
+        if calls.is_empty()
+            && cfg!(all(feature = "record", target_arch = "x86_64"))
+            && selections.iter().all(can_run_again)
         {
             tree.notes.push(note!(
                 Hint,

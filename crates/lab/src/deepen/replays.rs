@@ -19,7 +19,7 @@ use crate::outcome::Outcome;
 const MOST_FUNCTIONS: usize = 16;
 
 /// Time that the scenario's steady phase may last longer than all replays.
-const SPARE: Duration = Duration::from_secs(2);
+pub(super) const SPARE: Duration = Duration::from_secs(2);
 
 /// The results, and what could not be replayed, in sentences.
 pub(super) fn of_trial(
@@ -74,6 +74,7 @@ pub(super) fn of_trial(
             instructions: replays.instructions,
             input_bytes: replays.input_bytes,
             output_bytes: replays.output_bytes,
+            python: None,
         })
     });
     let found = found.collect();

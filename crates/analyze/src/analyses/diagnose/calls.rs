@@ -36,6 +36,18 @@ pub struct FunctionRepeats {
     pub input_bytes: u64,
     /// Bytes that a repeated call writes (median).
     pub output_bytes: u64,
+    /// Of a Python function, whose calls have no such numbers: their arguments and what they read were compared by value.
+    #[serde(default)]
+    pub python: Option<PythonRepeats>,
+}
+
+/// Compared calls of a Python function.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PythonRepeats {
+    /// CPU time of a call (median).
+    pub call_ns: u64,
+    /// What its calls read: arguments, attributes of `self`, globals.
+    pub reads: Vec<String>,
 }
 
 /// How often a function is called.

@@ -55,6 +55,8 @@ pub(super) struct Found {
     pub twice: Option<Estimate>,
     /// Whether what would confirm it was recorded, and does.
     pub is_confirmed: bool,
+    /// What to do, if that is another thing than for others of the kind.
+    pub advice: Option<&'static str>,
 }
 
 impl Found {
@@ -70,6 +72,7 @@ impl Found {
             evidence: Vec::new(),
             twice: None,
             is_confirmed: false,
+            advice: None,
         }
     }
 
@@ -84,6 +87,7 @@ impl Found {
             evidence: Vec::new(),
             twice: None,
             is_confirmed: false,
+            advice: None,
         }
     }
 
@@ -91,6 +95,11 @@ impl Found {
     #[must_use]
     pub fn confirmed(self, text: impl Into<String>, command: impl Into<String>) -> Self {
         Self { confidence: Confidence::Strong, is_confirmed: true, ..self.because(text, command) }
+    }
+
+    #[must_use]
+    pub fn advising(self, advice: &'static str) -> Self {
+        Self { advice: Some(advice), ..self }
     }
 
     #[must_use]

@@ -434,8 +434,12 @@ impl<'s, 'a> Seen<'s, 'a> {
             return;
         }
         let inclusive = self.inclusive();
+        // Python functions of several files may have one name: theirs is the whole one, with the file.
+        let is_called = |function: FunctionId, name: &str| {
+            self.name(function) == name || &*self.functions().get(function).name == name
+        };
         let repeats = calls.repeats_of(self.capture()).filter_map(|one| {
-            let &(function, amount) = inclusive.iter().find(|(function, _)| self.name(*function) == one.function)?;
+            let &(function, amount) = inclusive.iter().find(|(function, _)| is_called(*function, &one.function))?;
             Some((function, amount, one.clone()))
         });
         self.repeats = repeats.collect();

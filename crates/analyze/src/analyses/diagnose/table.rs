@@ -172,7 +172,9 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
         .text("captures", "How many captures of the scenario show it.", |(_, one)| {
             format!("{} of {}", one.captures.0, one.captures.1).into()
         })
-        .with(Column::prose("advice", "What to do.").labelled("to do").below(), |(_, one)| one.kind.advice().into())
+        .with(Column::prose("advice", "What to do.").labelled("to do").below(), |(_, one)| {
+            one.found.advice.unwrap_or(one.kind.advice()).into()
+        })
         .with(
             Column::prose("why", "The evidence: a sentence and the command that shows it a line.").below(),
             |(_, one)| evidence(&one.found.evidence).into(),

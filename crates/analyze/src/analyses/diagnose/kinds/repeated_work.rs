@@ -1,12 +1,12 @@
 //! A function does the same work again although nothing has changed.
 //!
-//! Evidence: its calls were replayed. Many of them read the same as an earlier call, take the same path and write the same. Look-alikes: a
+//! Evidence: its calls were replayed, or, of a Python function, compared by value. Many of them read the same as an earlier call, take the same path and write the same. Look-alikes: a
 //! program at rest, where nothing changes for now; work for others that they change afterwards.
 
 use stepscope_model::NoteValue;
 
 use crate::analyses::diagnose::Kind;
-use crate::analyses::diagnose::calls::FunctionRepeats;
+use crate::analyses::diagnose::calls::{FunctionRepeats, PythonRepeats};
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
@@ -26,6 +26,10 @@ const NEARLY: f64 = 0.9;
 
 /// Of two functions that share this part of the smaller one's time, one is named.
 const SHARED: f64 = 0.5;
+
+/// What to do in Python.
+const PYTHON_ADVICE: &str = "Keep the result until what it reads changes: a table by the arguments, such as `functools.lru_cache`, that is cleared when an \
+     attribute or global changes; or the last result beside a version number.";
 
 pub(super) struct RepeatedWork;
 
@@ -91,22 +95,51 @@ impl Candidate {
             "`{}` does the same work again and again, though nothing that it reads has changed",
             seen.name(*function)
         );
-        let found = Found::of(seen, *function, title, without).sure(Confidence::Strong).because(
-            format!(
-                "Of {} calls that were replayed, {} read the same as an earlier one, but for two words at most ({}), and write the same ({}). \
-                 They are {} of its work: a call has {} instructions.",
-                NoteValue::number(calls.followed),
-                NoteValue::number(calls.repeated),
-                NoteValue::of(calls.input_bytes, "bytes"),
-                NoteValue::of(calls.output_bytes, "bytes"),
-                percent(calls.part * 100.0),
-                NoteValue::number(calls.instructions),
-            ),
-            "diagnose --deepen",
-        );
+        let found = Found::of(seen, *function, title, without).sure(Confidence::Strong);
+        let found = match &calls.python {
+            Some(python) => of_python(found, calls, python),
+            None => found.because(of_native(calls), "diagnose --deepen"),
+        };
         found.because(
             format!("All its calls cost {} of the CPU time.", percent(seen.share(*amount))),
             explain(seen, *function),
         )
     }
+}
+
+/// The evidence of native calls.
+fn of_native(calls: &FunctionRepeats) -> String {
+    format!(
+        "Of {} calls that were replayed, {} read the same as an earlier one, but for two words at most ({}), and write the same ({}). \
+         They are {} of its work: a call has {} instructions.",
+        NoteValue::number(calls.followed),
+        NoteValue::number(calls.repeated),
+        NoteValue::of(calls.input_bytes, "bytes"),
+        NoteValue::of(calls.output_bytes, "bytes"),
+        percent(calls.part * 100.0),
+        NoteValue::number(calls.instructions),
+    )
+}
+
+/// The evidence of calls of a Python function.
+fn of_python(found: Found, calls: &FunctionRepeats, python: &PythonRepeats) -> Found {
+    /// A longer list does not help to choose what a kept result depends on.
+    const MOST_READS: usize = 8;
+    let found = found.advising(PYTHON_ADVICE).because(
+        format!(
+            "Of {} calls that were compared, {} had the same arguments, attributes and globals as an earlier one, and the same result. \
+             They are {} of its time: a call takes {}.",
+            NoteValue::number(calls.followed),
+            NoteValue::number(calls.repeated),
+            percent(calls.part * 100.0),
+            NoteValue::ns(python.call_ns as f64),
+        ),
+        "diagnose --deepen",
+    );
+    if python.reads.is_empty() || python.reads.len() > MOST_READS {
+        return found;
+    }
+    let names: Vec<String> = python.reads.iter().map(|name| format!("`{name}`")).collect();
+    let text = format!("What it reads, and a kept result depends on: {}.", names.join(", "));
+    found.because(text, "diagnose --deepen")
 }
