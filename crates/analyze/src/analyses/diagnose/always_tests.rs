@@ -189,6 +189,27 @@ fn numpy_that_hardly_computes_is_called_for_small_arrays() {
 }
 
 #[test]
+fn arrays_of_long_lists_are_told_from_those_of_a_few_numbers() {
+    let numpy = "[lib:/np/_multiarray_umath.cpython-311-x86_64-linux-gnu.so]";
+    let elements = format!("main;sim::Steer;array_array {numpy};PyArray_AssignFromCache_Recursive {numpy}");
+    let around = format!("main;sim::Steer;array_array {numpy};PyArray_NewFromDescr_int {numpy}");
+    let back = format!("main;sim::Steer;array_tolist {numpy};recursive_tolist {numpy};PyArray_Scalar {numpy}");
+    let of = |of_elements: &str, others: &str| {
+        let of_ms = |ms: u64| match (ms % 10 < 4, ms.is_multiple_of(4)) {
+            (true, true) => others.to_owned(),
+            (true, false) => of_elements.to_owned(),
+            _ => "main;sim::Move".to_owned(),
+        };
+        let capture = sampled(lived(&["main"], WHOLE_NS), of_ms);
+        [of_kind(&capture, "small-arrays"), of_kind(&capture, "lists-to-arrays")].concat()
+    };
+    assert_eq!(of(&elements, &elements), ["lists-to-arrays-each-step | sim::Steer | 40"]);
+    assert_eq!(of(&back, &back), ["lists-to-arrays-each-step | sim::Steer | 40"]);
+    assert_eq!(of(&elements, &around), ["small-arrays-each-step | sim::Steer | 40"], "a list of a few");
+    assert_eq!(of(&around, &around), ["small-arrays-each-step | sim::Steer | 40"]);
+}
+
+#[test]
 fn a_parser_of_the_programs_own_is_found_at_who_keeps_what_it_parsed() {
     let of_ms = |ms: u64| {
         let value = "main;sim::Run;sim::Reload;sim::Value;sim::Value";

@@ -6,7 +6,7 @@
 
 mod lines;
 
-pub(super) use self::lines::{is_nameless, named_owner};
+pub(super) use self::lines::{is_nameless, named_owner, python_line};
 
 use std::collections::{BTreeMap, BTreeSet};
 

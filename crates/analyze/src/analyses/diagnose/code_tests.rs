@@ -321,3 +321,24 @@ fn without_steps_a_chain_of_calls_needs_code_without_loops() {
     assert_eq!(of(vec![500]), ["chain-climbed-each-time | sim::Up | 60"]);
     assert!(of(Vec::new()).is_empty(), "the function may walk a tree");
 }
+
+#[test]
+fn a_line_of_python_searches_a_long_list_if_the_search_costs_many_times_the_rest() {
+    let lib = "[lib:/usr/lib/libpython3.11.so]";
+    let line =
+        |number: u32| format!("py::City.alarm:/srv/sim.py [file:/srv/sim.py:{number}];_PyEval_EvalFrameDefault {lib}");
+    // An element whose comparison is a Python function of its own.
+    let eq = format!("PyObject_RichCompare {lib};py::Key.__eq__:/srv/sim.py [file:/srv/sim.py:3]");
+    let search = format!("{};list_contains {lib};{eq}", line(20));
+    let of = |search_of_ten: u64| {
+        let capture = looping(|step, tenth| match (step % 2, tenth) {
+            (0, 0) if search_of_ten < 10 => line(20),
+            (_, 0) => search.clone(),
+            (_, 1) => line(21),
+            _ => "py::City.move:/srv/sim.py [file:/srv/sim.py:30]".to_owned(),
+        });
+        found_in_file(&capture, FileLoops::default())
+    };
+    assert_eq!(of(10), ["list-search | py::City.alarm:/srv/sim.py | 10"]);
+    assert!(of(5).is_empty(), "a list of a few: {:?}", of(5));
+}

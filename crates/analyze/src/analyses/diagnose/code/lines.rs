@@ -11,7 +11,11 @@ use crate::query::select::Selection;
 use crate::query::weights::{Amount, StackWeights};
 
 /// The Python function, its file and line, of a stack's nearest owned function.
-fn place<'a>(capture: &'a Capture, functions: &Functions, stack: StackId) -> Option<(FunctionId, &'a str, u32)> {
+pub(in crate::analyses::diagnose) fn python_line<'a>(
+    capture: &'a Capture,
+    functions: &Functions,
+    stack: StackId,
+) -> Option<(FunctionId, &'a str, u32)> {
     let mut nodes = capture.nodes_of(Some(stack));
     let owned = nodes.find(|node| functions.is_owner(functions.of_node(capture, *node)))?;
     let function = functions.of_node(capture, owned);
@@ -31,7 +35,7 @@ pub(super) fn hot_files(selection: &Selection<'_>, least: f64) -> BTreeSet<Strin
     let weights = StackWeights::of_samples(selection);
     let mut of_function: BTreeMap<(FunctionId, &str), u128> = BTreeMap::new();
     for (stack, amount) in weights.occupied() {
-        if let Some((function, file, _)) = place(capture, functions, stack) {
+        if let Some((function, file, _)) = python_line(capture, functions, stack) {
             *of_function.entry((function, file)).or_default() += amount.weight;
         }
     }
@@ -64,7 +68,7 @@ pub(super) fn hot_loops(costs: &Costs<'_, '_>, files: &[FileLoops]) -> Vec<HotLo
     let (capture, functions) = (costs.capture, costs.functions);
     let mut sums: BTreeMap<(usize, usize), Sums> = BTreeMap::new();
     for (stack, amount) in costs.cpu.occupied() {
-        let Some((_, path, line)) = place(capture, functions, stack) else { continue };
+        let Some((_, path, line)) = python_line(capture, functions, stack) else { continue };
         let Some(file) = files.iter().position(|one| one.path == path) else { continue };
         let loops = &files[file].loops;
         // A generator runs in a frame of its own, at lines of the function around it.

@@ -6,10 +6,15 @@
 //! that only moves on, compares what it loads with what stays the same, and ends at an element that fits.
 //! Going to an element by its position (`std::next`, `std::advance`, `Iterator::nth`) is a search, too, if it costs much: lists and trees have
 //! no positions, so it walks there from the start. Look-alikes: a pass that has to meet all elements, such as a test whether any body moves.
+//!
+//! CPython's searches have names, and the lines that ask for them, too. A search that costs many times as much as the rest of its line meets many
+//! elements. One in a list of a few does not: going to the line and putting its operands together costs as much.
 
-use stepscope_model::{LoopShape, StackId};
+use std::collections::BTreeMap;
 
-use crate::analyses::diagnose::code::HotLoop;
+use stepscope_model::{LoopShape, NoteValue, StackId};
+
+use crate::analyses::diagnose::code::{HotLoop, python_line};
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
 use crate::analyses::diagnose::seen::{Seen, parts};
@@ -62,7 +67,9 @@ impl Kind for ListSearch {
         let owners = seen.by_owner(|work| is_search(work) || is_loop(work)).into_iter();
         let at = python::below(seen, &OF_PYTHON);
         let does = "searches a list from its start";
+        let by_lines = by_lines(seen, &at);
         let in_python = python::recurring(seen, &at, (LEAST, LEAST), does, python::IN_CPYTHON);
+        let in_python = in_python.filter(|_| by_lines.is_empty());
         owners
             .filter(|(owner, amount)| seen.share(*amount) >= LEAST && !is_known(*owner))
             .filter_map(|(owner, _)| {
@@ -81,11 +88,73 @@ impl Kind for ListSearch {
                 Some(found.because(text, explain(seen, owner)))
             })
             .chain(in_python)
+            .chain(by_lines)
             .chain(walks(seen))
             .chain(ends_of_texts(seen))
             .chain(loops.iter().cloned())
             .collect()
     }
+}
+
+/// Least share of CPU time of CPython's searches at lines of one function.
+const LEAST_AT_LINES: f64 = 3.0;
+
+/// A search of a long list costs this many times as much as the rest of its line.
+const TIMES_OF_LINE: u128 = 5;
+
+/// Python functions with lines that search long lists. `at`: the stacks in CPython's searches.
+fn by_lines(seen: &Seen<'_, '_>, at: &[bool]) -> Vec<Found> {
+    if !at.contains(&true) {
+        return Vec::new();
+    }
+    let (capture, functions) = (seen.capture(), seen.functions());
+    // Comparisons of elements can be Python functions of their own: the line that asks is above the search.
+    let asks = |stack: StackId| {
+        let searches = capture.nodes_of(Some(stack)).take_while(|node| at[node.index()]).last()?;
+        python_line(capture, functions, capture.stacks[searches.index()].parent?)
+    };
+    let mut lines: BTreeMap<(FunctionId, u32), [u128; 2]> = BTreeMap::new();
+    for (stack, amount) in seen.cpu.occupied() {
+        let (line, part) = match at[stack.index()] {
+            true => (asks(stack), 0),
+            false => (python_line(capture, functions, stack), 1),
+        };
+        if let Some((function, _, line)) = line {
+            lines.entry((function, line)).or_default()[part] += amount.weight;
+        }
+    }
+    let is_long = |[search, rest]: &[u128; 2]| *search >= (*rest).max(1) * TIMES_OF_LINE;
+    let long = |stack: StackId| {
+        let (function, _, line) = asks(stack).filter(|_| at[stack.index()])?;
+        lines.get(&(function, line)).is_some_and(is_long).then_some(function)
+    };
+    let of_stack: Vec<Option<FunctionId>> = (0..at.len()).map(|index| long(StackId::from_index(index))).collect();
+    let owner = |stack: StackId| of_stack[stack.index()];
+    let large = seen.by_function(owner).into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST_AT_LINES);
+    let found = large.filter_map(|(function, amount)| {
+        let inside = |stack: StackId| owner(stack) == Some(function);
+        let in_part = || seen.share(amount) >= LEAST && seen.is_in_pieces(inside);
+        if seen.is_loading() || !(seen.recurs(inside) || in_part()) {
+            return None;
+        }
+        let of_function = lines.iter().filter(|((of, _), costs)| *of == function && is_long(costs));
+        let sums = of_function.clone().fold([0, 0], |sums, (_, costs)| [sums[0] + costs[0], sums[1] + costs[1]]);
+        let ((_, line), _) = of_function.max_by_key(|(_, costs)| costs[0])?;
+        let times = NoteValue::number(u64::try_from(sums[0] / sums[1].max(1)).unwrap_or(u64::MAX));
+        let rest = match sums[1] {
+            0 => "and the rest of the line nothing that was sampled".to_owned(),
+            _ => format!("{times} times as much as the rest of the line"),
+        };
+        let title = format!("`{}` searches a list from its start, at line {line}", seen.name(function));
+        let text = format!(
+            "CPython's functions for it take {} of the CPU time{}, {rest}: the list is long.",
+            percent(seen.share(amount)),
+            seen.of_steps()
+        );
+        let without = parts((0..at.len()).map(|index| inside(StackId::from_index(index))));
+        Some(Found::of(seen, function, title, without).sure(Confidence::Fair).because(text, explain(seen, function)))
+    });
+    found.collect()
 }
 
 /// Least share of CPU time of looking for the ends of texts.

@@ -87,6 +87,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &copies::Copies,
     &moved_elements::MovedElements,
     &small_arrays::SmallArrays,
+    &small_arrays::ListsToArrays,
     &library_calls::SORT,
     &library_calls::EXCEPTIONS,
     &library_calls::CASTS,
