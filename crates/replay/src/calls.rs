@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use crate::interpreter::Done;
 use crate::memory::{ADDRESS, Memory, Ranges};
+use crate::scans::{Readings, Trial};
 use crate::{Replays, Stop};
 
 /// Words of content from which on calls for different objects can be the same: fewer are the same by chance.
@@ -77,6 +78,7 @@ pub struct Calls {
     kept: usize,
     instructions: Vec<u64>,
     repeated_bytes: Vec<[u64; 2]>,
+    readings: Readings,
     replays: Replays,
 }
 
@@ -120,10 +122,16 @@ impl Calls {
         self.replays.stopped = Some(reason.to_string());
     }
 
-    /// Adds the call that [`wants`](Self::wants) chose.
-    pub fn add(&mut self, done: Done, mut memory: Memory<'_>) {
+    /// Whether a change of a [`Trial`] had another result.
+    pub fn tried(&mut self, mattered: bool) {
+        self.readings.tried(mattered);
+    }
+
+    /// Adds the call that [`wants`](Self::wants) chose. Changes of its memory may be worth a trial.
+    pub fn add(&mut self, done: Done, mut memory: Memory<'_>) -> Option<Trial> {
         let outputs = memory.outputs();
         let mut inputs = mem::take(&mut memory.inputs);
+        let trial = self.readings.add(&done, &inputs, &memory.places, &outputs);
         if self.replays.followed == 0 {
             // Keys until now were of no argument at all.
             (self.seen, self.recurring) = (1, 0);
@@ -176,6 +184,7 @@ impl Calls {
             self.replays.repeated += 1;
             self.repeated_bytes.push(bytes);
         }
+        trial
     }
 
     /// Sums up.
@@ -192,6 +201,7 @@ impl Calls {
         let column = |at: usize| self.repeated_bytes.iter().map(|bytes| bytes[at]).collect::<Vec<u64>>();
         self.replays.input_bytes = median(&mut column(0));
         self.replays.output_bytes = median(&mut column(1));
+        self.replays.scans = self.readings.finish();
         self.replays
     }
 }

@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use crate::Stop;
 use crate::library::{self, Function};
 use crate::memory::Memory;
-use crate::native::{Code, R8, R9, RBP, RCX, RDI, RDX, RSI, RSP, Registers};
+use crate::native::{Code, R8, R9, RAX, RBP, RCX, RDI, RDX, RSI, RSP, Registers};
 use crate::step::{Action, Native, Pushed, SCRATCH, Step, Steps, VECTOR};
 
 /// Bits of the registers with arguments: six general ones, and eight vector registers.
@@ -42,6 +42,8 @@ pub struct Done {
     pub arguments: Vec<u64>,
     /// Bits of the general ones.
     pub reads: u32,
+    /// The registers that can hold results, as they are at the end.
+    pub results: Vec<u64>,
 }
 
 /// How far a call is run.
@@ -203,7 +205,8 @@ impl Interpreter {
                     instructions = left.2;
                 }
                 let arguments = arguments(&initial, used);
-                return Ok(Done { instructions, path: path.finish(), arguments, reads: used & 0xffff });
+                let results = results(registers);
+                return Ok(Done { instructions, path: path.finish(), arguments, reads: used & 0xffff, results });
             }
             let link = &step.links[usize::from(registers.ip != step.next)];
             let (ip, index) = link.get();
@@ -290,6 +293,12 @@ fn arguments(initial: &Registers, used: u32) -> Vec<u64> {
     let general = (0..16).filter(|number| used >> number & 1 != 0).map(|number| initial.general[number]);
     let vectors = (0..16).filter(|number| used >> (VECTOR + number) & 1 != 0);
     general.chain(vectors.flat_map(|number| initial.vectors.low(number as usize))).collect()
+}
+
+/// RAX, RDX and the first two vector registers. Inlined code can have its results in others, but its memory tells as much.
+fn results(registers: &Registers) -> Vec<u64> {
+    let vectors = [0, 1].map(|number| registers.vectors.low(number));
+    [registers.general[RAX], registers.general[RDX]].into_iter().chain(vectors.into_iter().flatten()).collect()
 }
 
 fn address(instruction: &Instruction, number: u32, registers: &Registers) -> Result<u64, Stop> {

@@ -8,6 +8,9 @@
 //! count: a copy of an object is the same input. Of very many words one or two may differ: a counter, the time. The allocator is
 //! replaced, and a call that enters the kernel is not replayed.
 //!
+//! A call can also be run again with another value in its memory, to see whether its result depends on it ([`Trial`]). What a search reads and
+//! drops does not matter to its result; what a sum reads does.
+//!
 //! The program's memory is given as a [`Source`]; stopping it is up to the caller. Only on x86-64 Linux.
 
 /// Declares what is only there where calls can be replayed.
@@ -21,6 +24,7 @@ on_x86_64! {
     mod library;
     mod memory;
     mod native;
+    mod scans;
     mod step;
     #[cfg(test)]
     mod tests;
@@ -28,8 +32,9 @@ on_x86_64! {
     pub use calls::Calls;
     pub use interpreter::{Done, Interpreter, Limit};
     pub use library::Function;
-    pub use memory::{Memory, Ranges, Source};
+    pub use memory::{Change, Memory, Ranges, Source};
     pub use native::{Registers, Vectors};
+    pub use scans::Trial;
 }
 
 /// What was found out about the calls of a function.
@@ -47,8 +52,28 @@ pub struct Replays {
     pub input_bytes: u64,
     /// Bytes that a repeated call writes, but for its stack (median).
     pub output_bytes: u64,
+    /// What calls read, and what of it matters.
+    pub scans: Scans,
     /// Why calls could not be replayed, if some could not.
     pub stopped: Option<String>,
+}
+
+/// What the calls of a function read, and what of it their results depend on.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scans {
+    /// Bytes that a call reads (median).
+    pub read_bytes: u64,
+    /// Bytes that a call writes, but for its stack (median).
+    pub written_bytes: u64,
+    /// The part of these bytes that an earlier call has read, too, at the same addresses with the same values, 0 to 1 (median): the last one
+    /// that has read a fifth of it. Of two calls that read not as much, it is a part of what the one with less reads.
+    pub shared: f64,
+    /// Different arguments of the calls.
+    pub arguments: usize,
+    /// Words that a call shares with that one, which were changed, one at a time.
+    pub changed: usize,
+    /// Of these, words whose change had another result.
+    pub mattered: usize,
 }
 
 /// Why a call cannot be replayed.

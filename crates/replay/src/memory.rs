@@ -66,6 +66,32 @@ struct Page {
     is_state: bool,
 }
 
+/// Where a word is that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub address: u64,
+    /// 8, but for the last part of what was read at once.
+    pub bytes: u8,
+}
+
+/// Bits of memory that are the other way round than in the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    pub(crate) address: u64,
+    pub(crate) bits: u64,
+}
+
+impl Change {
+    fn apply(&self, page: u64, bytes: &mut [u8; PAGE]) {
+        for (at, bits) in self.bits.to_le_bytes().into_iter().enumerate() {
+            let offset = (self.address + at as u64).wrapping_sub(page);
+            if let Some(byte) = bytes.get_mut(usize::try_from(offset).unwrap_or(usize::MAX)) {
+                *byte ^= bits;
+            }
+        }
+    }
+}
+
 /// The memory of one replayed call.
 pub struct Memory<'a> {
     source: &'a dyn Source,
@@ -79,6 +105,10 @@ pub struct Memory<'a> {
     own_stack: Range<u64>,
     /// Words that were read before they were written, in the order of reading.
     pub(crate) inputs: Vec<u64>,
+    /// Where they are.
+    pub(crate) places: Vec<Place>,
+    /// What is other than in the program.
+    change: Option<Change>,
     /// The same with their addresses.
     pub(crate) exact: FxHasher,
     /// Words that were written, in the order of the first write.
@@ -103,12 +133,20 @@ impl<'a> Memory<'a> {
             recent: [(u64::MAX, 0); RECENT],
             own_stack: start..stack,
             inputs: Vec::new(),
+            places: Vec::new(),
+            change: None,
             exact: FxHasher::default(),
             order: Vec::new(),
             updates: 0,
             next: ALLOCATED.start,
             sizes: FxHashMap::default(),
         }
+    }
+
+    /// The same, with something else in memory than the program has there.
+    #[must_use]
+    pub fn with(self, change: Change) -> Self {
+        Self { change: Some(change), ..self }
     }
 
     /// Reads for the program.
@@ -184,6 +222,9 @@ impl<'a> Memory<'a> {
                 return Err(Stop::Unreadable(start));
             }
             page.is_state = self.ranges.writable(start).is_some();
+            if let Some(change) = &self.change {
+                change.apply(start, &mut page.bytes);
+            }
         }
         self.pages.push(page);
         self.indices.insert(start, self.pages.len() - 1);
@@ -218,6 +259,7 @@ impl<'a> Memory<'a> {
             self.exact.write_u64(value);
             let value = if new == 8 { self.without_address(value) } else { value };
             self.inputs.push(value);
+            self.places.push(Place { address: address + number as u64 * 8, bytes: word.len() as u8 });
         }
         if self.inputs.len() > MOST_WORDS { Err(Stop::TooLong) } else { Ok(()) }
     }
@@ -264,6 +306,7 @@ impl<'a> Memory<'a> {
     /// Leaves out what was read and first written since.
     pub(crate) fn cut(&mut self, extent: Extent) {
         self.inputs.truncate(extent.inputs);
+        self.places.truncate(extent.inputs);
         self.order.truncate(extent.outputs);
         self.updates = extent.updates;
         self.exact = extent.exact;

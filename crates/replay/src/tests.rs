@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 use crate::native::{RAX, RDI, RSI, RSP};
-use crate::{Calls, Done, Function, Interpreter, Limit, Memory, Ranges, Registers, Replays, Source, Stop, Vectors};
+use crate::{Calls, Change, Done, Function, Interpreter, Limit, Memory, Ranges, Registers, Replays, Source, Stop, Vectors};
 
 /// This process.
 struct Own;
@@ -105,7 +105,14 @@ impl Replay {
             }
             let mut memory = Memory::new(&Own, &ranges, registers.general[RSP]);
             let done = self.interpreter.run(&mut registers, &mut memory, &limit()).unwrap();
-            calls.add(done, memory);
+            let Some(trial) = calls.add(done, memory) else { continue };
+            for change in trial.changes() {
+                let mut registers = begin(function as *const () as u64, *arguments, self.stack);
+                let mut memory = Memory::new(&Own, &ranges, registers.general[RSP]).with(change);
+                let limit = Limit { instructions: trial.most_instructions(), ..limit() };
+                let run = self.interpreter.run(&mut registers, &mut memory, &limit);
+                calls.tried(run.map_or(true, |done| trial.differs(&done, memory)));
+            }
         }
         calls.finish()
     }
@@ -307,6 +314,64 @@ fn a_question_with_another_argument_is_another_one() {
     assert_eq!((others.followed, others.repeated), (4, 0), "{others:?}");
     let same = replay.calls(nearest, &[[address, 5]; 4], |_| {});
     assert_eq!(same.repeated, 3, "{same:?}");
+}
+
+/// The sum of all sources, each times something of `factor`.
+#[inline(never)]
+extern "C" fn sum(world: u64, factor: u64) -> u64 {
+    // SAFETY: as above.
+    let world = unsafe { &*(world as *const World) };
+    let mut sum = 0_u64;
+    for source in &world.sources {
+        sum = black_box(sum.wrapping_add(source.wrapping_mul(factor | 1)));
+    }
+    sum
+}
+
+/// The nearest of 100 sources from `first` on.
+#[inline(never)]
+extern "C" fn of_a_part(world: u64, first: u64) -> u64 {
+    // SAFETY: as above.
+    let world = unsafe { &*(world as *const World) };
+    let part = &world.sources[first as usize..first as usize + 100];
+    part.iter().map(|source| black_box(source.abs_diff(first))).min().unwrap_or(0)
+}
+
+#[test]
+fn what_a_search_reads_does_not_matter_to_its_result_and_what_a_sum_reads_does() {
+    let mut world = world();
+    let address = &raw mut *world as u64;
+    let mut replay = Replay::new();
+    let arguments: Vec<[u64; 2]> = (0..8).map(|number| [address, number << 60 | 2]).collect();
+    let search = replay.calls(nearest, &arguments, |_| {}).scans;
+    assert_eq!((search.read_bytes, search.shared, search.arguments), (2400, 1.0, 8), "{search:?}");
+    assert!(search.changed >= 40 && search.mattered * 10 <= search.changed, "{search:?}");
+    let sum = replay.calls(sum, &arguments, |_| {}).scans;
+    assert_eq!((sum.read_bytes, sum.shared), (2400, 1.0), "{sum:?}");
+    assert!(sum.changed >= 40 && sum.mattered == sum.changed, "{sum:?}");
+    // SAFETY: nobody else uses it meanwhile.
+    let moves = |number: usize| unsafe { (&mut *(address as *mut World)).sources[..200].fill(number as u64 | 1 << 40) };
+    let moved = replay.calls(nearest, &arguments, moves).scans;
+    assert!(moved.shared < 0.5 && moved.changed == 0, "what it searches is other at each call: {moved:?}");
+    assert!(replay.calls(settle, &[[address, 0]; 4], |_| {}).scans.changed == 0, "it writes as much as it reads");
+    let mut others = self::world();
+    let other = &raw mut *others as u64;
+    let in_turns: Vec<[u64; 2]> = (0..12).map(|number| [[address, other][number % 2], number as u64 * 77]).collect();
+    let of_each = replay.calls(nearest, &in_turns, |_| {}).scans;
+    assert_eq!(of_each.shared, 1.0, "each object has its own data: {of_each:?}");
+    let parts: Vec<[u64; 2]> = (0..40).map(|number| [address, number * 5]).collect();
+    let part = replay.calls(of_a_part, &parts, |_| {}).scans;
+    assert!(part.shared < 0.5, "neighbours read nearly the same part, others do not: {part:?}");
+}
+
+#[test]
+fn a_change_is_only_in_the_copy() {
+    let mut world = world();
+    let address = world.sources.as_mut_ptr() as u64;
+    let ranges = writable();
+    let mut memory = Memory::new(&Own, &ranges, 0).with(Change { address: address + 3, bits: 0x0100 });
+    assert_eq!(memory.word(address).unwrap(), world.sources[0] ^ 1 << 32);
+    assert_eq!(memory.word(address + 8).unwrap(), world.sources[1]);
 }
 
 #[inline(never)]

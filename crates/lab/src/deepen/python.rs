@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use stepscope_analyze::Selection;
-use stepscope_analyze::diagnose::{FunctionRepeats, PythonRepeats};
+use stepscope_analyze::diagnose::{FunctionRepeats, FunctionScans, PythonRepeats};
 use stepscope_analyze::qualified_name::python_function;
 use stepscope_analyze::step_stacks;
 use stepscope_model::{FrameId, Phase};
@@ -99,6 +99,7 @@ pub(super) fn of_trial(
             instructions: 0,
             input_bytes: 0,
             output_bytes: 0,
+            scans: FunctionScans::default(),
             python: Some(PythonRepeats { call_ns: calls.call_ns, reads: calls.reads }),
         })
     });

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use stepscope_analyze::Selection;
-use stepscope_analyze::diagnose::FunctionRepeats;
+use stepscope_analyze::diagnose::{FunctionRepeats, FunctionScans};
 use stepscope_model::Phase;
 use stepscope_record::replay::{ReplaySite, Replays, longest, replay_calls};
 
@@ -75,6 +75,14 @@ pub(super) fn of_trial(
             input_bytes: replays.input_bytes,
             output_bytes: replays.output_bytes,
             python: None,
+            scans: FunctionScans {
+                read_bytes: replays.scans.read_bytes,
+                written_bytes: replays.scans.written_bytes,
+                shared: replays.scans.shared,
+                arguments: replays.scans.arguments as u64,
+                changed: replays.scans.changed as u64,
+                mattered: replays.scans.mattered as u64,
+            },
         })
     });
     let found = found.collect();

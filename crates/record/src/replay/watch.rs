@@ -165,7 +165,17 @@ fn replay_group(
         match interpreter.run(&mut registers, &mut memory, &limit) {
             Ok(done) => {
                 watch.failures = 0;
-                watch.calls.add(done, memory);
+                let trial = watch.calls.add(done, memory);
+                if let Some(trial) = trial {
+                    let limit = Limit { instructions: trial.most_instructions(), ..limit };
+                    for change in trial.changes() {
+                        let Ok(mut registers) = tracee.registers(hit.tid) else { break };
+                        let mut memory = Memory::new(&tracee, &ranges, registers.stack()).with(change);
+                        let run = interpreter.run(&mut registers, &mut memory, &limit);
+                        // A call that goes astray does so because of the change.
+                        watch.calls.tried(run.map_or(true, |done| trial.differs(&done, memory)));
+                    }
+                }
             }
             Err(reason) => {
                 watch.failures += 1;

@@ -39,6 +39,9 @@ pub struct FunctionRepeats {
     /// Of a Python function, whose calls have no such numbers: their arguments and what they read were compared by value.
     #[serde(default)]
     pub python: Option<PythonRepeats>,
+    /// What its calls read; all zero in older files, and of Python functions.
+    #[serde(default)]
+    pub scans: FunctionScans,
 }
 
 /// Compared calls of a Python function.
@@ -48,6 +51,23 @@ pub struct PythonRepeats {
     pub call_ns: u64,
     /// What its calls read: arguments, attributes of `self`, globals.
     pub reads: Vec<String>,
+}
+
+/// What the replayed calls of a function read, and what of it their results depend on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FunctionScans {
+    /// Bytes that a call reads (median).
+    pub read_bytes: u64,
+    /// Bytes that a call writes (median).
+    pub written_bytes: u64,
+    /// The part of these bytes that an earlier call has read, too, with the same values, 0 to 1 (median).
+    pub shared: f64,
+    /// Different arguments of the calls.
+    pub arguments: u64,
+    /// Words of these bytes that were changed, one at a time.
+    pub changed: u64,
+    /// Of these, words whose change had another result.
+    pub mattered: u64,
 }
 
 /// How often a function is called.

@@ -536,6 +536,7 @@ fn repeated_work_is_named_once_by_the_function_that_repeats_most() {
         input_bytes: 4096,
         output_bytes: 800,
         python: None,
+        scans: FunctionScans::default(),
     };
     let found = |repeats: &[FunctionRepeats]| {
         let calls = Calls { repeats: repeats.to_vec(), ..Calls::default() };
@@ -572,6 +573,57 @@ fn repeated_work_is_named_once_by_the_function_that_repeats_most() {
     assert!(of_python[0].contains("a kept result depends on: `self.map`, `goal`."), "{of_python:?}");
     assert_eq!(found(&[repeats("sim::Search", 2, 0.9)]).len(), 0, "two calls are chance");
     assert_eq!(found(&[repeats("sim::Sense", 5, 0.1)]).len(), 0, "most calls differ");
+}
+
+#[test]
+fn a_function_that_goes_through_the_same_data_in_each_call_is_told_from_those_that_need_it() {
+    // Half of each step in `Steer`, four tenths in `Near`, which it calls; two tenths in `Find`, a search by name.
+    let tenths = [(4, "sim::Steer;sim::Near"), (5, "sim::Steer"), (7, "sim::Find;std::find<int*, int>")];
+    let mut capture = looping(|_, tenth| work(tenth, &tenths, "sim::Move"));
+    capture.info.scenario = Some("world".to_owned());
+    let scans =
+        FunctionScans { read_bytes: 19_200, written_bytes: 80, shared: 0.99, arguments: 40, changed: 60, mattered: 15 };
+    let found = |all: &[(&str, FunctionScans)], rates: &[(&str, f64)]| {
+        let repeats = all.iter().map(|(function, scans)| FunctionRepeats {
+            scenario: Some("world".to_owned()),
+            variant: None,
+            function: (*function).to_owned(),
+            followed: 48,
+            repeated: 0,
+            part: 0.0,
+            instructions: 9_000,
+            input_bytes: 0,
+            output_bytes: 0,
+            scans: scans.clone(),
+        });
+        let functions = rates.iter().map(|(function, per_step)| FunctionCalls {
+            scenario: Some("world".to_owned()),
+            variant: None,
+            function: (*function).to_owned(),
+            per_step: *per_step,
+            briefly: false,
+        });
+        let calls = Calls { repeats: repeats.collect(), functions: functions.collect() };
+        drawn::selected(&capture, &["sim::"], |selection| {
+            let table = table(std::slice::from_ref(selection), &calls);
+            let rows = cells(&table, &["kind", "function", "gain_share"]);
+            rows.into_iter().filter(|row| row.starts_with("same-data")).collect::<Vec<String>>()
+        })
+    };
+    let of = |scans: FunctionScans| found(&[("sim::Near", scans)], &[]);
+    let near = ["same-data-each-call | sim::Near | 30"];
+    assert_eq!(of(scans.clone()), near);
+    assert_eq!(found(&[("sim::Near", scans.clone()), ("sim::Steer", scans.clone())], &[]), near, "not its caller");
+    assert!(of(FunctionScans { mattered: 55, ..scans }).is_empty(), "a sum needs all that it reads");
+    assert!(of(FunctionScans { written_bytes: 19_200, ..scans }).is_empty(), "it makes something of it");
+    assert!(of(FunctionScans { shared: 0.4, ..scans }).is_empty(), "it reads something else each time");
+    assert!(of(FunctionScans { read_bytes: 400, ..scans }).is_empty(), "a hash table");
+    assert!(of(FunctionScans { arguments: 1, ..scans }).is_empty(), "a sensor asks the same once a step");
+    assert!(of(FunctionScans { changed: 3, mattered: 0, ..scans }).is_empty(), "chance");
+    assert!(of(FunctionScans::default()).is_empty(), "an older file");
+    let rate = |per_step| found(&[("sim::Near", FunctionScans { arguments: 1, ..scans })], &[("sim::Near", per_step)]);
+    assert_eq!((rate(600.0).len(), rate(1.0).len()), (1, 0), "the number of calls per step decides if it is known");
+    assert!(found(&[("sim::Find", scans.clone())], &[]).is_empty(), "a search of the library is found without replays");
 }
 
 #[test]

@@ -46,6 +46,7 @@ mod reference_counts;
 mod releases;
 mod repeated_work;
 mod run_queue;
+mod same_data;
 mod sleep_for_workers;
 mod sleep_within;
 mod slow_setting;
@@ -70,6 +71,7 @@ use super::Kind;
 /// Every kind of finding.
 pub(super) static KINDS: &[&dyn Kind] = &[
     &repeated_work::RepeatedWork,
+    &same_data::SameData,
     &file_reopened::FileReopened,
     &directory_scan::DirectoryScan,
     &kernel_files::KernelFiles,
