@@ -594,6 +594,7 @@ fn a_function_that_goes_through_the_same_data_in_each_call_is_told_from_those_th
             instructions: 9_000,
             input_bytes: 0,
             output_bytes: 0,
+            python: None,
             scans: scans.clone(),
         });
         let functions = rates.iter().map(|(function, per_step)| FunctionCalls {
