@@ -4,6 +4,7 @@
 //   npm test -- flamegraph   those whose file names hold the word
 
 import { spawnSync } from "node:child_process";
+import { availableParallelism } from "node:os";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
@@ -18,7 +19,9 @@ const bundles = mkdtempSync(fileURLToPath(new URL("node_modules/.tests-", import
 try {
   buildSync({ entryPoints, outdir: bundles, bundle: true, platform: "node", format: "esm", packages: "external", outExtension: { ".js": ".mjs" }, sourcemap: "inline" });
   const files = readdirSync(bundles).map((name) => `${bundles}/${name}`);
-  const { status } = spawnSync(process.execPath, ["--enable-source-maps", "--test", "--test-reporter=spec", ...files], { stdio: "inherit" });
+  // By default, one CPU is left idle.
+  const concurrency = [`--test-concurrency=${availableParallelism()}`];
+  const { status } = spawnSync(process.execPath, ["--enable-source-maps", "--test", "--test-reporter=spec", ...concurrency, ...files], { stdio: "inherit" });
   process.exitCode = status ?? 1;
 } finally {
   rmSync(bundles, { recursive: true, force: true });

@@ -101,7 +101,7 @@ fn rows(lanes: &Lanes, selection: &Selection<'_>, family: Family, level: u32) ->
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn shares_add_up_to_the_life_and_equal_the_view_wall_at_every_level(threads in drawn(), most_rows in 5_u32..100) {

@@ -568,7 +568,7 @@ fn repeated_work_is_named_once_by_the_function_that_repeats_most() {
     };
     let of_python = found(&[of_python]);
     let words = "Of 40 calls that were compared, 30 had the same arguments, attributes and globals as an earlier one, and the same result. \
-                 They are 75.0 % of its time: a call takes 3.10 ms.";
+                 They are 75.00 % of its time: a call takes 3.10 ms.";
     assert!(of_python[0].contains(words), "{of_python:?}");
     assert!(of_python[0].contains("a kept result depends on: `self.map`, `goal`."), "{of_python:?}");
     assert_eq!(found(&[repeats("sim::Search", 2, 0.9)]).len(), 0, "two calls are chance");
