@@ -330,7 +330,12 @@ impl AddressSpace {
     ) -> Result<Option<u64>, ()> {
         let before = WalkState::of(address, registers);
         let cache = caches.at(address.address_for_lookup());
-        let next = self.unwinder.unwind_frame(address, registers, cache, &mut |address| memory.word(address, target));
+        let mut last_word = None;
+        let next = self.unwinder.unwind_frame(address, registers, cache, &mut |address| {
+            let word = memory.word(address, target);
+            last_word = word.ok();
+            word
+        });
         match next {
             // At the entry of a program all registers are zero, and the number of arguments is in the place of the return
             // address.
@@ -340,6 +345,9 @@ impl AddressSpace {
                 leave_realigned(before, caller, registers, memory, target);
                 Ok(Some(caller))
             }
+            // A return address of zero ends a stack. Beyond the copy, the program may have used that memory for something else
+            // since. Tables that say where a stack ends read nothing.
+            Ok(None) if memory.live.is_used() && last_word == Some(0) => Err(()),
             Ok(None) => Ok(None),
             // Code without tables and without a caller is the start of a program (`_start` of the dynamic loader): the
             // frame pointer of the outermost frame is zero (System V ABI for AMD64, 3.4.1; AAPCS64, 6.4.6).
