@@ -81,10 +81,10 @@ impl Kind for SmallArrays {
                 ["libm.", "libmvec", "openblas", "libblas", "libmkl"].iter().any(|one| leaf.module.contains(one));
             is_of_types || is_of_others || own.starts_with("__mem") || own.starts_with("mem")
         };
-        let caller = |stack: StackId| functions.attributed(stack).filter(|_| in_numpy[stack.index()]);
+        let converts = long_lists(seen);
+        let is_call = |stack: StackId| in_numpy[stack.index()] && !converts[stack.index()];
+        let caller = |stack: StackId| functions.attributed(stack).filter(|_| is_call(stack));
         let mut found = Vec::new();
-        let converts = long_lists(seen, &in_numpy);
-        let caller = |stack: StackId| caller(stack).filter(|_| !converts[stack.index()]);
         for (owner, amount) in seen.lasting_by(LEAST, caller) {
             let arithmetic = seen.sum(|stack| caller(stack) == Some(owner) && computes(stack));
             let part = arithmetic.weight as f64 / amount.weight.max(1) as f64;
@@ -152,14 +152,10 @@ impl Kind for ListsToArrays {
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
-        if seen.is_loading() {
+        let converts = long_lists(seen);
+        if seen.is_loading() || !converts.contains(&true) {
             return Vec::new();
         }
-        let in_numpy = seen.paths_through(is_numpy);
-        if !in_numpy.contains(&true) {
-            return Vec::new();
-        }
-        let converts = long_lists(seen, &in_numpy);
         let back = seen.paths_through(|function| is_numpy(function) && own_name(&function.name) == "array_tolist");
         let caller = |stack: StackId| seen.functions().attributed(stack).filter(|_| converts[stack.index()]);
         let lasting = seen.lasting_by(LEAST_OF_LISTS, caller);
@@ -183,13 +179,12 @@ impl Kind for ListsToArrays {
 }
 
 /// One flag per stack: whether a function makes arrays of long lists there, or the other way round.
-fn long_lists(seen: &Seen<'_, '_>, in_numpy: &[bool]) -> Vec<bool> {
+fn long_lists(seen: &Seen<'_, '_>) -> Vec<bool> {
     let through = |names: &'static [&str]| {
         seen.paths_through(|function| is_numpy(function) && names.contains(&&*own_name(&function.name)))
     };
     let (conversions, elements) = (through(&CONVERSIONS), through(&ELEMENTS));
-    let caller = |stack: StackId| seen.functions().attributed(stack).filter(|_| in_numpy[stack.index()]);
-    let converter = |stack: StackId| caller(stack).filter(|_| conversions[stack.index()]);
+    let converter = |stack: StackId| seen.functions().attributed(stack).filter(|_| conversions[stack.index()]);
     let is_long = |(owner, amount): &(FunctionId, Amount)| {
         let of_elements = seen.sum(|stack| converter(stack) == Some(*owner) && elements[stack.index()]);
         of_elements.weight as f64 >= OF_ELEMENTS * amount.weight as f64
