@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use stepscope_analyze::diagnose::{Calls, FunctionCalls};
+use stepscope_analyze::diagnose::{Calls, FunctionCalls, FunctionRepeats};
 use stepscope_analyze::step_stacks::{self, FunctionCode, StackFunction};
 use stepscope_analyze::steps::{Loops, Steps};
 use stepscope_analyze::{Functions, Owned, Selection};
@@ -130,54 +130,59 @@ fn trial_of(capture: &Capture) -> Result<Trial, String> {
 
 /// Runs each trial again, and writes what is found into `folder`.
 fn look(trials: &[(Trial, &Selection<'_>)], folder: &Path, context: &mut Context<'_>) -> Result<Deepened, SourceError> {
-    let (mut calls, mut notes) = (Calls::default(), Vec::new());
+    let mut deepened = Deepened { calls: Calls::default(), notes: Vec::new() };
     let recordings = folder.join(FOLDER);
+    let is_interrupted = |context: &Context<'_>| context.interrupt.load(Ordering::Relaxed);
     for (trial, selection) in trials {
         let name = &trial.scenario.name;
-        if context.interrupt.load(Ordering::Relaxed) {
+        if is_interrupted(context) {
             break;
         }
         let (functions, of_python) = (functions(selection), python::functions(selection));
-        let is_interrupted = |context: &Context<'_>| context.interrupt.load(Ordering::Relaxed);
         // Of a program in Python alone, it goes without saying that it has no code in files.
         if !functions.is_empty() || of_python.is_empty() {
             match of_trial(trial, selection, &functions, &recordings, context) {
-                Ok(found) => calls.functions.extend(found),
-                Err(reason) => notes.push(format!("{name}: calls were not counted: {reason}")),
+                Ok(found) => deepened.calls.functions.extend(found),
+                Err(reason) => deepened.notes.push(format!("{name}: calls were not counted: {reason}")),
             }
             let _ = fs::remove_dir_all(&recordings);
             if is_interrupted(context) {
                 break;
             }
-            match replays::of_trial(trial, selection, &functions, &recordings, context) {
-                Ok((found, skipped)) => {
-                    calls.repeats.extend(found);
-                    notes.extend(skipped.into_iter().map(|one| format!("{name}: {one}")));
-                }
-                Err(reason) => notes.push(format!("{name}: calls were not replayed: {reason}")),
-            }
+            let replayed = replays::of_trial(trial, selection, &functions, &recordings, context);
+            deepened.add_repeats(name, "calls were not replayed", replayed);
             let _ = fs::remove_dir_all(&recordings);
         }
         if of_python.is_empty() || is_interrupted(context) {
             continue;
         }
-        match python::of_trial(trial, selection, &of_python, &recordings, context) {
-            Ok((found, skipped)) => {
-                calls.repeats.extend(found);
-                notes.extend(skipped.into_iter().map(|one| format!("{name}: {one}")));
-            }
-            Err(reason) => notes.push(format!("{name}: calls of Python functions were not compared: {reason}")),
-        }
+        let compared = python::of_trial(trial, selection, &of_python, &recordings, context);
+        deepened.add_repeats(name, "calls of Python functions were not compared", compared);
         let _ = fs::remove_dir_all(&recordings);
     }
-    if calls.is_empty() {
-        notes.push("nothing was found out about calls, and nothing was written".to_owned());
-        return Ok(Deepened { calls, notes });
+    if deepened.calls.is_empty() {
+        deepened.notes.push("nothing was found out about calls, and nothing was written".to_owned());
+        return Ok(deepened);
     }
     let path = folder.join(CALLS_FILE);
-    let text = serde_json::to_vec_pretty(&calls).expect("counts are plain data");
+    let text = serde_json::to_vec_pretty(&deepened.calls).expect("counts are plain data");
     write_durably(&path, &text).map_err(|error| SourceError::Usage(format!("{}: {error}", path.display())))?;
-    Ok(Deepened { calls, notes })
+    Ok(deepened)
+}
+
+/// Which calls repeat others, and what could not be found out, in sentences; or why there is no result.
+type Repeats = Result<(Vec<FunctionRepeats>, Vec<String>), String>;
+
+impl Deepened {
+    fn add_repeats(&mut self, scenario: &str, failed: &str, repeats: Repeats) {
+        match repeats {
+            Ok((found, skipped)) => {
+                self.calls.repeats.extend(found);
+                self.notes.extend(skipped.into_iter().map(|one| format!("{scenario}: {one}")));
+            }
+            Err(reason) => self.notes.push(format!("{scenario}: {failed}: {reason}")),
+        }
+    }
 }
 
 /// A function to look at, and the names of the threads that run it.

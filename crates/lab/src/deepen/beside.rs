@@ -1,11 +1,16 @@
 //! [`Beside`]: work in the steady phase of a scenario, beside its recording.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+use super::ENDED;
 use crate::event::{Event, Listener};
-use crate::outcome::Stage;
+use crate::execution::{Context, execute};
+use crate::lab_file::Trial;
+use crate::outcome::{Outcome, Stage};
 
 /// Passes events on, and does something in the steady phase.
 pub(super) struct Beside<'a, T, F> {
@@ -57,4 +62,20 @@ impl<T, F: FnMut(u32, Arc<AtomicBool>) -> JoinHandle<T>> Listener for Beside<'_,
         }
         self.listener.notify(event);
     }
+}
+
+/// Runs a trial whose recording is not needed until the work beside it is done.
+pub(super) fn run_until_done<T>(
+    trial: &Trial,
+    folder: &Path,
+    context: &mut Context<'_>,
+    start: impl FnMut(u32, Arc<AtomicBool>) -> JoinHandle<io::Result<T>>,
+) -> Result<T, String> {
+    let mut beside = Beside::new(&mut *context.listener, context.interrupt, start);
+    let end = beside.end();
+    let executed = execute(trial, folder, &mut Context { listener: &mut beside, interrupt: &end, ..*context });
+    if let Outcome::Failed(failure) = &executed.outcome {
+        return Err(failure.reason.clone());
+    }
+    beside.result().ok_or(ENDED)?.map_err(|error| error.to_string())
 }

@@ -12,11 +12,10 @@ use stepscope_analyze::step_stacks;
 use stepscope_model::{FrameId, Phase};
 use stepscope_record::python_look::{LONGEST, PythonCalls, PythonFunction, PythonLook};
 
-use super::beside::Beside;
-use super::{ENDED, MOST_FUNCTIONS, replays};
-use crate::execution::{Context, execute};
+use super::beside::run_until_done;
+use super::{MOST_FUNCTIONS, Repeats, replays};
+use crate::execution::Context;
 use crate::lab_file::Trial;
-use crate::outcome::Outcome;
 
 /// A Python function to look at.
 pub(super) struct PythonWatched {
@@ -53,7 +52,7 @@ pub(super) fn of_trial(
     functions: &[PythonWatched],
     folder: &Path,
     context: &mut Context<'_>,
-) -> Result<(Vec<FunctionRepeats>, Vec<String>), String> {
+) -> Repeats {
     let places = functions.iter().map(|one| one.place.clone()).collect();
     let look = Arc::new(PythonLook::prepare(places).map_err(|error| error.to_string())?);
     let mut trial = trial.clone();
@@ -66,18 +65,10 @@ pub(super) fn of_trial(
     let (name, value) = look.variable();
     let value = value.to_str().ok_or("the folder of temporary files has no plain name")?;
     trial.scenario.env.insert(name.to_owned(), value.to_owned());
-    let looking = look.clone();
-    let mut beside = Beside::new(&mut *context.listener, context.interrupt, move |_, stop| {
-        let look = looking.clone();
+    let found = run_until_done(&trial, folder, context, |_, stop| {
+        let look = look.clone();
         thread::spawn(move || look.run(&stop))
-    });
-    // The recording is not needed: the scenario ends when the look has.
-    let end = beside.end();
-    let executed = execute(&trial, folder, &mut Context { listener: &mut beside, interrupt: &end, ..*context });
-    if let Outcome::Failed(failure) = &executed.outcome {
-        return Err(failure.reason.clone());
-    }
-    let found = beside.result().ok_or(ENDED)?.map_err(|error| error.to_string())?;
+    })?;
     if found.iter().all(Option::is_none) {
         return Err("no process with CPython 3.9 to 3.13 called Python code in that time, or none has these functions"
             .to_owned());

@@ -9,11 +9,10 @@ use stepscope_analyze::diagnose::{FunctionRepeats, FunctionScans};
 use stepscope_model::Phase;
 use stepscope_record::replay::{ReplaySite, Replays, longest, replay_calls};
 
-use super::beside::Beside;
-use super::{ENDED, RunningThread, Watched, threads_below};
-use crate::execution::{Context, execute};
+use super::beside::run_until_done;
+use super::{Repeats, RunningThread, Watched, threads_below};
+use crate::execution::Context;
 use crate::lab_file::Trial;
-use crate::outcome::Outcome;
 
 /// Functions whose calls are replayed, at most.
 const MOST_FUNCTIONS: usize = 16;
@@ -28,7 +27,7 @@ pub(super) fn of_trial(
     functions: &[Watched],
     folder: &Path,
     context: &mut Context<'_>,
-) -> Result<(Vec<FunctionRepeats>, Vec<String>), String> {
+) -> Repeats {
     let functions = &functions[..functions.len().min(MOST_FUNCTIONS)];
     if functions.is_empty() {
         return Err("no code of an owned function is in a file".to_owned());
@@ -39,7 +38,7 @@ pub(super) fn of_trial(
     // A probe at the step function would be an unknown instruction.
     trial.scenario.step = None;
     trial.scenario.record.duration = longest(functions.len()) + SPARE;
-    let mut replaying = Beside::new(&mut *context.listener, context.interrupt, |pid, stop| {
+    let replayed = run_until_done(&trial, folder, context, |pid, stop| {
         let groups = by_process(functions, &threads_below(pid));
         thread::spawn(move || {
             let replayed = groups.into_iter().map(|(pid, sites)| {
@@ -49,14 +48,7 @@ pub(super) fn of_trial(
             });
             replayed.collect::<std::io::Result<Vec<Vec<(usize, Replays)>>>>()
         })
-    });
-    // The recording is not needed: the scenario ends when the replays have.
-    let end = replaying.end();
-    let executed = execute(&trial, folder, &mut Context { listener: &mut replaying, interrupt: &end, ..*context });
-    if let Outcome::Failed(failure) = &executed.outcome {
-        return Err(failure.reason.clone());
-    }
-    let replayed = replaying.result().ok_or(ENDED)?.map_err(|error| error.to_string())?;
+    })?;
     let info = &selection.capture().info;
     let mut notes = Vec::new();
     let found = replayed.into_iter().flatten().filter_map(|(index, replays)| {
