@@ -76,6 +76,8 @@ export class FlameGraph {
   private columnWidth = 7.25;
   private drawn: { first: number; last: number } | undefined;
   private onPaper = false;
+  /** The size of the view that the picture is laid out for. */
+  private size = { width: 0, height: 0 };
 
   constructor(root: HTMLElement, tree: Tree, address: Address, setting: Setting) {
     this.root = root;
@@ -87,7 +89,7 @@ export class FlameGraph {
     this.build();
     this.listen();
     this.restore();
-    new ResizeObserver(() => this.layOut()).observe(this.view);
+    new ResizeObserver(() => this.resized()).observe(this.view);
   }
 
   /** Shows the view of the address. */
@@ -381,11 +383,17 @@ export class FlameGraph {
 
   // Drawing
 
+  /** Draws again unless the picture has this size: the observer also reports the size at its start. */
+  private resized(): void {
+    if (this.view.clientWidth !== this.size.width || this.view.clientHeight !== this.size.height) this.layOut();
+  }
+
   private layOut(): void {
     const width = Math.max(0, this.view.clientWidth);
     this.canvas.setAttribute("width", String(width));
     this.rows = this.tree.size === 0 || width === 0 ? 1 : rowCount(this.tree, { root: this.zoomed, width });
     this.canvas.setAttribute("height", String(this.slots() * ROW));
+    this.size = { width, height: this.view.clientHeight };
     this.columnWidth = this.measureColumn();
     this.showPath();
     this.draw();

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { appTest, drawnPage, open, overflows, recordedPage } from "./app_page.ts";
-import { browserTest } from "./browser.ts";
+import { boxOf, browserTest } from "./browser.ts";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SCREENS = ["#verdict", "#explore", "#explore?pane=functions", "#explore?pane=tree", "#compare", "#tables", "#tables?place=overview"];
@@ -206,8 +206,8 @@ browserTest("on a phone the screens stand below the title, and no line breaks wi
   const command = "stepscope show RUN --view heap --sort temporary -> x";
   drawn.document.sections[0].notes.push({ kind: "hint", text: `See \`${command}\`.` });
   await open(page, drawnPage("phone.html", { ...(drawn as object), title: "gz" }), "#tables");
-  const [title, screens] = [await page.locator(".top h1").boundingBox(), await page.locator(".top nav").boundingBox()];
-  assert.ok(screens!.y >= title!.y + title!.height, "also below a short title");
+  const [title, screens] = [await boxOf(page.locator(".top h1")), await boxOf(page.locator(".top nav"))];
+  assert.ok(screens.y >= title.y + title.height, "also below a short title");
   assert.equal(await page.locator("code", { hasText: "--view" }).textContent(), command);
   assert.deepEqual(await page.locator("code .option").allTextContents(), ["--view", "--sort"]);
 }, { width: 390, height: 844 });

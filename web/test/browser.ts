@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { chromium, type Browser, type Page } from "playwright-core";
+import { chromium, type Browser, type Locator, type Page } from "playwright-core";
 
 const CHROMIUM = [process.env["CHROMIUM"], "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
   (path) => path && existsSync(path),
@@ -51,6 +51,15 @@ function lacking(): string | undefined {
 }
 
 const reason = lacking();
+
+/** Where an element is. An element that the page replaces meanwhile has no place: it is looked for again. */
+export async function boxOf(element: Locator): Promise<{ x: number; y: number; width: number; height: number }> {
+  for (let attempt = 0; attempt < 20; attempt++) {
+    const box = await element.boundingBox();
+    if (box) return box;
+  }
+  throw new Error(`${element} is not drawn`);
+}
 
 export interface Window {
   width?: number;

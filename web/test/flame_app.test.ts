@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
-import { browserTest } from "./browser.ts";
+import { boxOf, browserTest } from "./browser.ts";
 import { flamePage } from "./flame_page.ts";
 
 const SMALL = { stacks: 300, samples: 2000, functions: 60, waits: 300 };
@@ -57,7 +57,7 @@ browserTest("a transform from the menu is in the link and can be undone", async 
 
 browserTest("the pointer finds frames; a double click zooms", async (tab) => {
   await opened(tab);
-  const box = (await tab.locator(".flame-picture").boundingBox())!;
+  const box = await boxOf(tab.locator(".flame-picture"));
   await tab.mouse.move(box.x + 40, box.y + 18 + 9);
   await tab.waitForSelector(".hover-box");
   const name = await tab.locator(".hover-box b").textContent();

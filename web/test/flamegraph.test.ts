@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
-import { browserTest, saved, written } from "./browser.ts";
+import { boxOf, browserTest, saved, written } from "./browser.ts";
 
 const STACKS = `
 main;main;gz::Run;gz::Step;solve 50
@@ -17,8 +17,7 @@ const stacks = () => (graph ??= written("graph.svg", STACKS.trim() + "\n"));
 
 /** Presses a frame at its label. */
 async function click(page: Page, label: string, modifiers: "Shift"[] = []): Promise<void> {
-  const box = await page.locator(".fg-canvas text", { hasText: new RegExp(`^${label}$`) }).first().boundingBox();
-  assert.ok(box, `${label} is drawn`);
+  const box = await boxOf(page.locator(".fg-canvas text", { hasText: new RegExp(`^${label}$`) }).first());
   for (const key of modifiers) await page.keyboard.down(key);
   await page.mouse.click(box.x + 4, box.y + box.height / 2);
   for (const key of modifiers) await page.keyboard.up(key);
@@ -53,7 +52,7 @@ browserTest("frames are as wide as their weight and callers are below", async (p
   const whole = await canvasWidth(page);
   near(await widthOf(page, "gz::Step"), whole * 0.75);
   near(await widthOf(page, "worker"), whole * 0.1);
-  const top = async (label: string) => (await page.locator(".fg-canvas text", { hasText: new RegExp(`^${label}$`) }).first().boundingBox())!.y;
+  const top = async (label: string) => (await boxOf(page.locator(".fg-canvas text", { hasText: new RegExp(`^${label}$`) }).first())).y;
   assert.ok((await top("solve")) < (await top("gz::Step")));
 });
 
@@ -101,7 +100,7 @@ browserTest("Shift and a click searches for all calls of a function", async (pag
 
 browserTest("details of the frame under the pointer are shown", async (page) => {
   await page.goto(stacks());
-  const box = (await page.locator(".fg-canvas text", { hasText: /^gz::Step$/ }).boundingBox())!;
+  const box = await boxOf(page.locator(".fg-canvas text", { hasText: /^gz::Step$/ }));
   await page.mouse.move(box.x + 4, box.y + 4);
   assert.equal(await page.textContent(".fg-name"), "ownedgz::Step");
   const figures = await page.locator(".fg-figures tbody td").allTextContents();
@@ -144,7 +143,7 @@ browserTest("colours show kinds or modules, chosen at first and by a key", async
 browserTest("an inverted graph has leaves at the root, above", async (page) => {
   await page.goto(written("inverted.svg", STACKS.trim() + "\n", "--inverted"));
   near(await widthOf(page, "solve"), (await canvasWidth(page)) * 0.5);
-  const top = async (label: string) => (await page.locator(".fg-canvas text", { hasText: new RegExp(`^${label}$`) }).first().boundingBox())!.y;
+  const top = async (label: string) => (await boxOf(page.locator(".fg-canvas text", { hasText: new RegExp(`^${label}$`) }).first())).y;
   assert.ok((await top("solve")) < (await top("gz::Step")), "callers are below what they call");
   // The legend tells whose leaves they are, as in the graph that is not inverted.
   const legend = (await page.locator(".fg-legend li").allTextContents()).map((text) => text.replace(/(\d)/, " $1"));

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { buildSync } from "esbuild";
 import type { Page } from "playwright-core";
-import { browserTest, saved } from "./browser.ts";
+import { boxOf, browserTest, saved } from "./browser.ts";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -30,7 +30,7 @@ const details = (page: Page) => page.locator(".step-details h3");
 
 browserTest("a click selects the longest step of a bar, and a second click none", async (page) => {
   await open(page, "#explore");
-  const box = (await strip(page).boundingBox())!;
+  const box = await boxOf(strip(page));
   // 800 steps of the main loop: a stall at its position 40, under a known pixel.
   const x = box.x + 58 + ((40.5 / 800) * (box.width - 66));
   await page.mouse.click(x, box.y + 70);
@@ -43,7 +43,7 @@ browserTest("a click selects the longest step of a bar, and a second click none"
 
 browserTest("brushing selects a range of steps, and back undoes it", async (page) => {
   await open(page, "#explore");
-  const box = (await strip(page).boundingBox())!;
+  const box = await boxOf(strip(page));
   await page.mouse.move(box.x + 200, box.y + 60);
   await page.mouse.down();
   await page.mouse.move(box.x + 300, box.y + 60, { steps: 4 });
@@ -79,7 +79,7 @@ browserTest("classes and bins of the histogram select steps", async (page) => {
   await page.getByRole("button", { name: /^Upper level 5/ }).click();
   await hashIs(page, /class=upper$/);
   assert.match((await details(page).textContent()) ?? "", /^410 steps selected$/);
-  const histogram = (await page.locator(".step-histogram").boundingBox())!;
+  const histogram = await boxOf(page.locator(".step-histogram"));
   await page.mouse.click(histogram.x + histogram.width - 3, histogram.y + 40);
   await hashIs(page, /steptime=\d+-\d+$/);
   assert.ok((await page.locator(".chip", { hasText: "Step time" }).count()) === 1);

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after } from "node:test";
 import axe from "axe-core";
 import type { Page } from "playwright-core";
-import { browserTest, saved, skipped } from "./browser.ts";
+import { boxOf, browserTest, saved, skipped } from "./browser.ts";
 import { lackingProgram, PROGRAM, PROJECT } from "./served.ts";
 
 const HEAD = 46;
@@ -43,7 +43,7 @@ async function open(page: Page, hash = "#explore"): Promise<void> {
 
 /** Where the picture is in the page. */
 async function picture(page: Page): Promise<{ x: number; y: number; width: number; height: number }> {
-  return (await page.locator(".lanes-picture").boundingBox())!;
+  return await boxOf(page.locator(".lanes-picture"));
 }
 
 /** The middle of the bar of the first thread, which is under the heading of its process. */
