@@ -22,13 +22,23 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Writes a flame graph with an example program of crates/view from folded stacks; returns its address. */
+/** The example program of crates/view, built with the features of the whole workspace: others would build its libraries again. */
+let drawing: string | undefined;
+
+function drawingProgram(): string {
+  const build = ["build", "--quiet", "--workspace", "--example", "folded_to_svg", "--message-format", "json"];
+  const messages = execFileSync("cargo", build, { cwd: join(process.cwd(), ".."), stdio: ["ignore", "pipe", "ignore"], maxBuffer: 1 << 28, encoding: "utf8" });
+  const program = /"executable":"([^"]*folded_to_svg)"/.exec(messages);
+  if (!program) throw new Error("cargo names no program");
+  return program[1];
+}
+
+/** Writes a flame graph from folded stacks; returns its address. */
 export function written(name: string, folded: string, ...flags: string[]): string {
   const out = join(folder, name);
   const stacks = join(folder, `${name}.folded`);
   writeFileSync(stacks, folded);
-  const run = ["run", "--quiet", "--package", "stepscope-view", "--example", "folded_to_svg", "--", stacks, out, ...flags];
-  execFileSync("cargo", run, { cwd: join(process.cwd(), ".."), stdio: ["ignore", "ignore", "ignore"] });
+  execFileSync((drawing ??= drawingProgram()), [stacks, out, ...flags], { stdio: ["ignore", "ignore", "ignore"] });
   return pathToFileURL(out).href;
 }
 
@@ -87,6 +97,8 @@ export function browserTest(name: string, body: (page: Page) => Promise<void>, w
     browser ??= await chromium.launch({ executablePath: CHROMIUM!, args: FLAGS });
     const viewport = { width: window.width ?? 1200, height: window.height ?? 800 };
     const context = await browser.newContext({ viewport, colorScheme: window.colorScheme ?? "light" });
+    // A busy machine fails no test.
+    context.setDefaultTimeout(120_000);
     const page = await context.newPage();
     const faults: string[] = [];
     page.on("pageerror", (error) => faults.push(`error: ${error.message}`));

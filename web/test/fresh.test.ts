@@ -77,7 +77,7 @@ freshTest("the source has the cost of each line, and beside it the instructions 
   await page.getByRole("button", { name: "Instructions" }).click();
   await page.waitForFunction(() => location.hash.includes("instructions"));
   const beside = page.locator(".beside-source");
-  await beside.locator("td.code").or(beside.locator(".empty").filter({ hasNotText: "Reading instructions" })).first().waitFor({ timeout: 30_000 });
+  await beside.locator("td.code").or(beside.locator(".empty").filter({ hasNotText: "Reading instructions" })).first().waitFor();
   const why = await beside.locator(".empty").allTextContents();
   if (why.some((text) => /objdump|build-id/.test(text))) return console.log(`skipped: instructions: ${why}`);
   // An instruction of the heaviest line has a cost.
@@ -96,7 +96,7 @@ const screen = (page: Page, name: string) => page.getByRole("navigation", { name
 
 freshTest("questions 1, 2, 3 and 10 are answered on the first screen", async (page) => {
   await open(page, "");
-  await page.locator(".speed").filter({ hasText: /(Slower|Faster) than real time: a step simulates 1\.00 ms and takes \d/ }).waitFor({ timeout: 30_000 });
+  await page.locator(".speed").filter({ hasText: /(Slower|Faster) than real time: a step simulates 1\.00 ms and takes \d/ }).waitFor();
   await page.locator(".gains li").filter({ hasText: /ground::.*(−|costs)/s }).first().waitFor();
   await page.locator(".doubts li").filter({ hasText: /\S/ }).first().waitFor();
   assert.equal(await clicked(page.locator(".gains .what").filter({ hasText: "ground::" }).first()), 1);

@@ -87,7 +87,7 @@ hostile(
       const { origin } = new URL(served.address);
       await tab.goto(`${served.address}#verdict`);
       // A name of the capture is shown as it is.
-      await tab.getByText("document.title='ran'").first().waitFor({ timeout: 60_000 });
+      await tab.getByText("document.title='ran'").first().waitFor();
       for (const hash of SCREENS) {
         await tab.goto(`${origin}/${hash}`);
         await tab.locator("main").waitFor();
@@ -125,7 +125,7 @@ const missing = lackingHostile();
 if (missing) skipped(circular, missing);
 else test(circular, () => {
   for (const command of [["view", "--no-open"], ["report", "-o", join(folder, "circle.html")], ["show", "--view", "hotspots"]]) {
-    const { status, stderr } = spawnSync(PROGRAM, [...command, capture("circle")], { encoding: "utf8", timeout: 60_000 });
+    const { status, stderr } = spawnSync(PROGRAM, [...command, capture("circle")], { encoding: "utf8", timeout: 300_000 });
     assert.equal(status, 1, stderr);
     assert.match(stderr, /stacks.* refers to a parent that must come before it/);
   }

@@ -32,7 +32,7 @@ function childOf(parent: number, name: string): number {
 /** How many steps a page knows. */
 async function steps(page: Page): Promise<number> {
   const figures = page.locator(".step-figures").filter({ hasText: /^[\d,]+/ });
-  return Number(/^[\d,]+/.exec((await figures.first().textContent({ timeout: 60_000 })) ?? "")?.[0].replaceAll(",", ""));
+  return Number(/^[\d,]+/.exec((await figures.first().textContent()) ?? "")?.[0].replaceAll(",", ""));
 }
 
 /** A viewer that opens the WebSocket and takes no bytes. */
@@ -88,8 +88,8 @@ const bar = (page: Page) => page.getByRole("group", { name: "Live recording" });
 liveTest("a program is shown while it runs, and its capture when it has ended", ["--sdf", "FOLDER/paced.sdf", "--seconds", "300"], async (page, served) => {
   await page.goto(`${served.address}#explore`);
   await bar(page).waitFor();
-  await page.locator(".strip canvas").first().waitFor({ timeout: 120_000 });
-  await page.locator(".lanes-picture canvas").first().waitFor({ timeout: 120_000 });
+  await page.locator(".strip canvas").first().waitFor();
+  await page.locator(".lanes-picture canvas").first().waitFor();
   await bar(page).getByRole("button", { name: "Pause" }).click();
   await bar(page).getByRole("button", { name: "Go on" }).click();
   await page.keyboard.press("Alt+m");
@@ -100,15 +100,15 @@ liveTest("a program is shown while it runs, and its capture when it has ended", 
   await bar(page).getByLabel("Part that is shown").selectOption("1");
   await page.waitForFunction(() => location.hash.includes("last="));
   // The page was opened before the first row, and knows the program, units and states all the same.
-  await page.waitForFunction(() => /[\d.]+ (µs|ms|s), [\d,]+ frames/.test(document.querySelector("#pane")?.textContent ?? ""), undefined, { timeout: 120_000 });
+  await page.waitForFunction(() => /[\d.]+ (µs|ms|s), [\d,]+ frames/.test(document.querySelector("#pane")?.textContent ?? ""));
   assert.equal(await page.getByRole("heading", { level: 1 }).textContent(), "Live: ground");
   process.kill(childOf(served.pid, "ground"), "SIGINT");
   const finished = bar(page).getByRole("button", { name: "Show the capture" });
-  await finished.waitFor({ timeout: 120_000 });
+  await finished.waitFor();
   assert.match((await bar(page).getByRole("status").first().textContent()) ?? "", /^Ended/);
   await finished.click();
   await bar(page).waitFor({ state: "detached" });
-  await page.locator(".strip canvas").first().waitFor({ timeout: 120_000 });
+  await page.locator(".strip canvas").first().waitFor();
 });
 
 liveTest("several viewers see one recording; one that leaves and one that reads nothing disturb nobody", ["--sdf", "FOLDER/paced.sdf", "--seconds", "300"], async (page, served) => {
@@ -116,12 +116,12 @@ liveTest("several viewers see one recording; one that leaves and one that reads 
   const silent = await neverReads(served.address);
   await page.goto(`${served.address}#explore`);
   await gone.goto(`${served.address}#explore`);
-  await gone.locator(".strip canvas").first().waitFor({ timeout: 60_000 });
+  await gone.locator(".strip canvas").first().waitFor();
   await gone.close();
   await other.goto(`${served.address}#explore`);
   for (const shown of [page, other]) {
     const seen = await steps(shown);
-    await shown.waitForFunction((seen) => Number(/^[\d,]+/.exec(document.querySelector(".step-figures")?.textContent ?? "")?.[0].replaceAll(",", "")) > seen, seen, { timeout: 60_000 });
+    await shown.waitForFunction((seen) => Number(/^[\d,]+/.exec(document.querySelector(".step-figures")?.textContent ?? "")?.[0].replaceAll(",", "")) > seen, seen);
   }
   await page.bringToFront();
   await page.keyboard.press("Alt+m");
@@ -129,7 +129,7 @@ liveTest("several viewers see one recording; one that leaves and one that reads 
   process.kill(childOf(served.pid, "ground"), "SIGINT");
   for (const shown of [page, other]) {
     // The view has a low priority: beside other tests it takes its time.
-    await bar(shown).getByRole("button", { name: "Show the capture" }).waitFor({ timeout: 120_000 });
+    await bar(shown).getByRole("button", { name: "Show the capture" }).waitFor();
     assert.match((await bar(shown).getByRole("status").first().textContent()) ?? "", /^Ended/);
   }
   silent.destroy();
