@@ -572,7 +572,7 @@ class Site:
         original.__module__ = function.__module__
         self.is_method = self.code.co_argcount > 0 and self.code.co_varnames[0] == "self"
         self.arguments = self.code.co_varnames[:self.code.co_argcount + self.code.co_kwonlyargcount]
-        self.off, self.stopped, self.swapped = False, None, False
+        self.off, self.swapped = False, False
         # Threads within an outermost call.
         self.inside = set()
         self.calls = self.timed = self.timed_ns = self.followed = 0
@@ -582,7 +582,7 @@ class Site:
         self.history, self.keys = {}, set()
         self.room, self.mask, self.spent, self.paused = 0, 0, 0, False
         self.compared = self.repeated = self.compared_ns = self.repeated_ns = self.without = 0
-        self.unlike = None
+        self.incomparable = None  # why calls cannot be compared
         self.times = []
         self.visited, self.own, self.read_globals = set(), set(), set()
         self.slots, self.class_names = {}, {}
@@ -750,17 +750,17 @@ class Site:
 
     # -- decisions
 
-    def refuse(self, reason):
-        """A call that is no evidence."""
-        self.unlike = reason
+    def refuse(self, incomparable=None):
+        """A call that is no evidence. The text says why it cannot be compared, if it cannot."""
+        self.incomparable = incomparable
         self.without += 1
         is_dear = self.without >= GIVE_UP_DEAR and self.spent > BUDGET // 50
         if (is_dear or self.without >= GIVE_UP_AFTER) and not self.repeated:
-            self.stop(reason)
+            self.stop(incomparable)
 
-    def stop(self, reason):
+    def stop(self, incomparable=None):
         if not self.off:
-            self.off, self.stopped = True, reason
+            self.off, self.incomparable = True, incomparable
             self.put_back()
             LOOK.pool -= self.spent
             self.history.clear()
@@ -839,7 +839,7 @@ class Site:
         self.timed_ns += cpu() - began - (OVERHEAD.get(thread, 0) - before)
         self.timed += 1
         if self.timed >= TIMED_FIRST and self.timed_ns < CHEAP * self.timed:
-            self.stop("its calls take less than 10 us")
+            self.stop()  # too cheap to be worth a comparison
         return result
 
     def followed_call(self, args, kwargs, thread, began):
@@ -901,14 +901,14 @@ class Site:
         after = self.inputs(args, kwargs)
         value = self.value(result)
         if after[0] != before[0]:
-            return self.refuse("it changes what it reads")
+            return self.refuse()  # it changes what it reads
         if not self.updated.isdisjoint(self.visited):
-            return self.refuse("it updates what it reads")
+            return self.refuse()  # it updates what it reads
         if result is None and after == before:
             # It did work if it replaced a value by an equal one. Otherwise it is at rest.
             values = object.__getattribute__(args[0], "__dict__") if replaced else {}
             if not any(values.get(name) is not value for name, value in (replaced or {}).items()):
-                return self.refuse("it has no result, and changes nothing that it reads")
+                return self.refuse()  # it has no result, and changes nothing that it reads
         owner = args[0] if self.is_method and args else None
         has_identity = owner is not None and type(owner).__hash__ is object.__hash__
         if owner is not None and not self.own and type(owner).__dictoffset__:
@@ -924,9 +924,9 @@ class Site:
             self.history[key] = (after, value, alive)
         if self.compared % 64 == 63 and self.compared_ns < CHEAP * self.compared:
             self.repeated = self.repeated_ns = 0
-            self.stop("its calls take less than 10 us")
+            self.stop()  # too cheap to be worth a comparison
         elif self.compared >= MOST_CALLS:
-            self.stop(None)
+            self.stop()
 
     def swallow(self, error):
         """An error of this file's. What a signal handler of the program raises meanwhile is passed on."""
@@ -947,7 +947,8 @@ class Site:
         return {
             "name": self.name, "file": self.file, "calls": self.calls, "compared": self.compared, "repeated": self.repeated,
             "compared_ns": self.compared_ns, "repeated_ns": self.repeated_ns, "call_ns": times[len(times) // 2] if times else 0,
-            "reads": reads, "reads_all": self.names is None, "spent_ns": self.spent, "one_in": self.mask + 1, "stopped": self.stopped or (None if self.repeated else self.unlike),
+            "reads": reads, "reads_all": self.names is None, "spent_ns": self.spent, "one_in": self.mask + 1,
+            "incomparable": self.incomparable,
         }
 
 

@@ -60,8 +60,9 @@ pub struct PythonCalls {
     pub call_ns: u64,
     /// What its calls read: arguments, attributes of `self`, globals.
     pub reads: Vec<String>,
-    /// Why no more calls were compared.
-    pub stopped: Option<String>,
+    /// Why its calls cannot be compared, if they cannot: "it uses random numbers". Of calls that change what they read it is known
+    /// that they repeat nothing.
+    pub incomparable: Option<String>,
 }
 
 /// A look at the calls of functions, in a program that is launched with its variable.
@@ -88,7 +89,7 @@ struct Row {
     repeated_ns: i64,
     call_ns: i64,
     reads: Vec<String>,
-    stopped: Option<String>,
+    incomparable: Option<String>,
 }
 
 impl PythonLook {
@@ -196,7 +197,7 @@ fn calls_of(function: &PythonFunction, results: &[Results]) -> Option<PythonCall
             part: (repeated as f64 / time.max(1) as f64).min(1.0),
             call_ns: largest.call_ns.max(0) as u64,
             reads,
-            stopped: largest.stopped.clone(),
+            incomparable: largest.incomparable.clone(),
         })
     };
     results.iter().filter_map(of_process).max_by_key(|calls| calls.compared)
@@ -216,7 +217,7 @@ mod tests {
         let row = |name: &str, compared: u32, repeated: u32| {
             format!(
                 r#"{{"name": "{name}", "file": "/sim.py", "calls": 9, "compared": {compared}, "repeated": {repeated}, "compared_ns": {compared}00,
-                "repeated_ns": {repeated}00, "call_ns": 100, "reads": ["self.map"], "stopped": null}}"#
+                "repeated_ns": {repeated}00, "call_ns": 100, "reads": ["self.map"], "incomparable": null}}"#
             )
         };
         let write = |pid: u32, rows: &[String]| {

@@ -10,7 +10,7 @@ use stepscope_analyze::diagnose::{FunctionRepeats, FunctionScans, PythonRepeats}
 use stepscope_analyze::qualified_name::python_function;
 use stepscope_analyze::step_stacks;
 use stepscope_model::{FrameId, Phase};
-use stepscope_record::python_look::{LONGEST, PythonCalls, PythonFunction, PythonLook};
+use stepscope_record::python_look::{LONGEST, PythonFunction, PythonLook};
 
 use super::beside::run_until_done;
 use super::{MOST_FUNCTIONS, Repeats, replays};
@@ -77,7 +77,7 @@ pub(super) fn of_trial(
     let info = &selection.capture().info;
     let repeats = functions.iter().zip(found).filter_map(|(watched, calls)| {
         let calls = calls?;
-        if let Some(reason) = unknown(&calls) {
+        if let (0, Some(reason)) = (calls.repeated, &calls.incomparable) {
             notes.push(format!("calls of `{}` were not compared: {reason}", watched.place.name));
         }
         (calls.compared > 0).then(|| FunctionRepeats {
@@ -96,12 +96,4 @@ pub(super) fn of_trial(
     });
     let repeats = repeats.collect();
     Ok((repeats, notes))
-}
-
-/// Why it is unknown whether calls repeat others. Of a function that changes what it reads, it is known.
-fn unknown(calls: &PythonCalls) -> Option<&str> {
-    const UNKNOWN: [&str; 6] =
-        ["it calls ", "it may call ", "it reads ", "its inputs ", "its calls could ", "it uses "];
-    let reason = calls.stopped.as_deref().filter(|_| calls.repeated == 0)?;
-    UNKNOWN.iter().any(|start| reason.starts_with(start)).then_some(reason)
 }
