@@ -78,6 +78,11 @@ trait Kind: Sync {
         &[]
     }
 
+    /// Kinds that say more. A finding of this kind is dropped if one of theirs names its function or has most of its cost.
+    fn better_told_by(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// What it means where its function is of an installed library.
     fn in_library(&self) -> InLibrary {
         InLibrary::Alike
@@ -176,19 +181,11 @@ impl Shown<'_, '_, '_> {
     /// For each cause, the one with more gain that has most of its cost.
     fn nested(&self) -> BTreeMap<Cause, Cause> {
         let gain = |found: &Found| found.gain.map_or(0.0, |gain| gain.time.value);
-        let cost = |without: &dyn Fn(usize) -> f32| -> f64 {
-            let weigh = |(stack, amount): (StackId, Amount)| f64::from(without(stack.index())) * amount.weight as f64;
-            self.seen.cpu.occupied().map(weigh).sum()
-        };
         let mut order: Vec<_> = self.found.iter().filter(|(_, found)| !found.without.is_empty()).collect();
         order.sort_by(|a, b| gain(&b.1).total_cmp(&gain(&a.1)));
         let mut nested = BTreeMap::new();
         for (place, one) in order.iter().enumerate() {
-            let own = cost(&|stack| one.1.without[stack]);
-            let has_most = |earlier: &&&(&'static dyn Kind, Found)| {
-                cost(&|stack| one.1.without[stack].min(earlier.1.without[stack])) > own / 2.0
-            };
-            if let Some(earlier) = order[..place].iter().find(has_most).filter(|_| own > 0.0) {
+            if let Some(earlier) = order[..place].iter().find(|earlier| has_most(self.seen, &earlier.1, &one.1)) {
                 nested.insert(self.cause(one), self.cause(earlier));
             }
         }
@@ -259,7 +256,7 @@ impl Diagnosis {
                 let named = named.map(|found| stage::told(own, found));
                 named.map(|found| (kind, found)).collect::<Vec<_>>()
             };
-            let found = without_effects(KINDS.iter().flat_map(of_kind).collect());
+            let found = without_effects(own, KINDS.iter().flat_map(of_kind).collect());
             Some(Shown { seen: own, found: libraries::for_users(own, found) })
         });
         let mut diagnosis = Self::default();
@@ -297,14 +294,29 @@ impl Diagnosis {
     }
 }
 
-/// Findings without those that are an effect of another one.
-fn without_effects(found: Vec<(&'static dyn Kind, Found)>) -> Vec<(&'static dyn Kind, Found)> {
-    let causes: Vec<_> = found.iter().map(|(kind, found)| (kind.effects(), found.function)).collect();
-    let is_effect = |(kind, found): &(&'static dyn Kind, Found)| {
-        found.function.is_some()
-            && causes.iter().any(|(effects, of)| *of == found.function && effects.contains(&kind.name()))
+/// Findings without those that are an effect of another one, or that another one tells better.
+fn without_effects(seen: &Seen<'_, '_>, found: Vec<(&'static dyn Kind, Found)>) -> Vec<(&'static dyn Kind, Found)> {
+    let is_left = |(kind, one): &(&'static dyn Kind, Found)| {
+        found.iter().any(|(other_kind, other)| {
+            let is_of_same = one.function.is_some() && other.function == one.function;
+            is_of_same && other_kind.effects().contains(&kind.name())
+                || kind.better_told_by().contains(&other_kind.name()) && (is_of_same || has_most(seen, other, one))
+        })
     };
-    found.into_iter().filter(|one| !is_effect(one)).collect()
+    let left: Vec<bool> = found.iter().map(is_left).collect();
+    found.into_iter().zip(left).filter_map(|(one, is_left)| (!is_left).then_some(one)).collect()
+}
+
+/// Whether one finding has more than half of another one's cost.
+fn has_most(seen: &Seen<'_, '_>, one: &Found, of: &Found) -> bool {
+    if one.without.is_empty() || of.without.is_empty() {
+        return false;
+    }
+    let cost = |without: &dyn Fn(usize) -> f32| -> f64 {
+        let weigh = |(stack, amount): (StackId, Amount)| f64::from(without(stack.index())) * amount.weight as f64;
+        seen.cpu.occupied().map(weigh).sum()
+    };
+    cost(&|stack| one.without[stack].min(of.without[stack])) > cost(&|stack| of.without[stack]) / 2.0
 }
 
 /// A finding that names the function that its closure is written in.

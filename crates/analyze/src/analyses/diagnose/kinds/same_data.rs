@@ -7,7 +7,6 @@
 
 use stepscope_model::NoteValue;
 
-use super::{full_scan, list_search, repeated_work, superlinear, text_look_up};
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::calls::{FunctionRepeats, FunctionScans};
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
@@ -41,7 +40,7 @@ const OFTEN: f64 = 6_000.0;
 /// A function that is called is named instead of its caller if its gain is nearly as large.
 const NEARLY: f64 = 0.75;
 
-/// Part of the smaller one's cost that two findings about the same share.
+/// Part of the smaller one's cost that two candidates about the same share.
 const COMMON: f64 = 0.5;
 
 pub(super) struct SameData;
@@ -60,7 +59,11 @@ impl Kind for SameData {
         "Record several sizes with `stepscope sweep`: a cost that grows with the square of the size confirms it."
     }
 
-    fn find(&self, seen: &Seen<'_, '_>, other: Option<&Seen<'_, '_>>) -> Vec<Found> {
+    fn better_told_by(&self) -> &'static [&'static str] {
+        &["list-search", "text-compared-each-step", "full-scan-each-step", "superlinear-lookup", "same-work-again"]
+    }
+
+    fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {
         let mut candidates: Vec<Candidate> = candidates(seen);
         if candidates.is_empty() {
             return Vec::new();
@@ -79,25 +82,7 @@ impl Kind for SameData {
                 None => chosen.push(one),
             }
         }
-        // These say more about it.
-        let kinds: [&dyn Kind; 5] = [
-            &list_search::ListSearch,
-            &text_look_up::TextLookUp,
-            &full_scan::FullScan,
-            &superlinear::Superlinear,
-            &repeated_work::RepeatedWork,
-        ];
-        let known: Vec<Found> = kinds.iter().flat_map(|kind| kind.find(seen, other)).collect();
-        let is_known = |one: &&Candidate| {
-            let most = |found: &Found| {
-                let weigh = |stack: usize| f64::from(found.without.get(stack).copied().unwrap_or(0.0));
-                let cost = seen.cpu.occupied().filter(|(stack, _)| one.under[stack.index()]);
-                let both: f64 = cost.map(|(stack, amount)| weigh(stack.index()) * amount.weight as f64).sum();
-                both >= one.amount.weight as f64 * COMMON * one.unused
-            };
-            known.iter().any(|found| found.function == Some(one.function) || most(found))
-        };
-        chosen.into_iter().filter(|one| !is_known(one)).map(|one| one.found(seen)).collect()
+        chosen.into_iter().map(|one| one.found(seen)).collect()
     }
 }
 
