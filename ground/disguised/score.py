@@ -4,7 +4,8 @@
 
 FOLDER takes the compiled programs, the lab file and the run. With RECORD_SECONDS in the environment, each recording is that
 long (default: 4). With AGAIN, the run that is in FOLDER is diagnosed again, and nothing is recorded. With AS_A_USER, there is no
-lab file: `record -- PROGRAM` and `diagnose`, as somebody does who has just installed it. Programs that do not print `ready` are
+lab file: `record -- PROGRAM` and `diagnose`, as somebody does who has just installed it. With DEEPEN, `diagnose --deepen` runs each
+program again, too. Programs that do not print `ready` are
 always recorded so. PYTHON is the interpreter for programs that need packages.
 """
 
@@ -164,7 +165,9 @@ def findings(folder, subject, setting):
     capture = folder / "stepscope-runs" / "latest" / f"{subject.name}_{setting}" / "base" / subject.phase
     if subject.is_plain:
         capture = plain_capture(folder, subject, setting)
-    out = subprocess.check_output([STEPSCOPE, "diagnose", capture, "--format", "json"])
+    deepen = ["--deepen"] if os.environ.get("DEEPEN") else []
+    environment = {**os.environ, "PYTHONPATH": str(MARKS / "python")}
+    out = subprocess.check_output([STEPSCOPE, "diagnose", *deepen, capture, "--format", "json"], env=environment)
     tables = json.loads(out)
     rows = tables["rows"] if isinstance(tables, dict) else tables[0]["rows"]
     return rows
