@@ -13,6 +13,9 @@ pub enum LoopShape {
     /// It goes from element to element and compares, and does something with those that fit. Passing over the others writes
     /// nothing.
     Scan,
+    /// It goes from element to element, compares each with the least or the greatest so far, and keeps the place of that one. It writes nothing,
+    /// and computes no keys.
+    Least,
     /// It goes from element to element and calls a function for each, and does nothing else.
     Visit,
     /// It follows one chain of pointers or indices to its end without a decision, and writes nothing: what it computes is of the whole chain.

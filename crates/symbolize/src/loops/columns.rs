@@ -10,7 +10,7 @@ use stepscope_model::{CodeLoop, LoopShape};
 
 use super::graph::{Graph, Natural};
 use super::instruction::{Effect, Memory, Operation, Registers};
-use super::shape::{MOST, changed, made};
+use super::shape::{MOST, carried, changed, made};
 
 /// Least bytes from one row to the next: eight cache lines. Rows of smaller matrices stay in the first-level cache.
 const LEAST_STRIDE: u64 = 512;
@@ -28,8 +28,11 @@ pub(super) fn columns(graph: &Graph, loops: &[Natural], natural: &Natural) -> Op
     }
     let around = loops.iter().filter(|one| natural.is_within(one)).min_by_key(|one| one.blocks.len())?;
     let outside = of(&around.blocks.difference(&natural.blocks).copied().collect());
+    // What each round makes again, such as the index of a cell from coordinates, moves by no constant, though one is added to it.
+    let round = carried(graph, natural.head, &natural.blocks);
     let is_column = |memory: &Memory| {
-        let moved = inside.iter().filter(|one| one.writes & memory.registers != 0).filter_map(|one| one.moves());
+        let places = memory.registers & round;
+        let moved = inside.iter().filter(|one| one.writes & places != 0).filter_map(|one| one.moves());
         let far: Registers = moved
             .filter(|(place, stride)| {
                 stride.unsigned_abs().saturating_mul(u64::from(memory.scale(*place))) >= LEAST_STRIDE

@@ -8,6 +8,7 @@ mod columns;
 mod graph;
 mod indices;
 mod instruction;
+mod least;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -65,7 +66,8 @@ impl Symbolizer {
 
 /// One of a function's loops, if its shape is a known one.
 fn classify(graph: &Graph, loops: &[Natural], natural: &Natural) -> Option<CodeLoop> {
-    let found = shape::classify(graph, loops, natural)
+    let found = least::least(graph, loops, natural)
+        .or_else(|| shape::classify(graph, loops, natural))
         .or_else(|| indices::chain(graph, natural))
         .or_else(|| columns::columns(graph, loops, natural))?;
     let is_nested = loops.iter().any(|one| natural.is_within(one));

@@ -9,7 +9,7 @@
 //! - no other register is carried from one round to the next, but counters: a sum or a minimum needs all elements.
 //!
 //! A comparison of data that leads out of the loop makes it a search, one that leads to other blocks of the loop makes it a scan.
-//! Texts that are scanned byte by byte are neither.
+//! Texts that are scanned byte by byte are neither, and a run of equal elements is no search.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -134,7 +134,7 @@ fn pass_of(graph: &Graph, natural: &Natural, may_call: bool) -> Option<CodeLoop>
         }
         let block_leaves = graph.blocks[*block].leaves
             || graph.blocks[*block].successors.iter().any(|one| !natural.blocks.contains(one));
-        leaves |= decides && block_leaves;
+        leaves |= decides && block_leaves && (is_nested || !goes_on_while_equal(graph, natural, *block));
         picks |= graph.blocks[*block].successors.iter().any(|one| natural.blocks.contains(one) && !pass.contains(one));
     }
     let shape = match (leaves, picks) {
@@ -144,6 +144,24 @@ fn pass_of(graph: &Graph, natural: &Natural, may_call: bool) -> Option<CodeLoop>
         _ => return None,
     };
     Some(made(graph, natural, shape, &pass, calls > 0))
+}
+
+/// Whether a block leaves the loop where two values are no longer equal: it measures a run of equal elements, or compares two lists. Where it goes on
+/// while elements are a constant, it looks for one that is not.
+fn goes_on_while_equal(graph: &Graph, natural: &Natural, block: usize) -> bool {
+    let operations = &graph.blocks[block].operations;
+    let Some(last) = operations.last() else { return false };
+    let Some(setter) = operations.iter().rev().find(|one| one.sets_flags) else { return false };
+    if setter.mnemonic != Mnemonic::Cmp || setter.has_constant {
+        return false;
+    }
+    let starts_at = |block: &usize| graph.blocks[*block].operations.first().map(|one| one.start);
+    let jumps_within = natural.blocks.iter().any(|block| starts_at(block) == last.target);
+    match last.mnemonic {
+        Mnemonic::Je => jumps_within,
+        Mnemonic::Jne => !jumps_within,
+        _ => false,
+    }
 }
 
 /// Blocks on cycles through the head, all of which are clean.

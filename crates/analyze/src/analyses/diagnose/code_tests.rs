@@ -97,6 +97,14 @@ fn a_loop_that_searches_is_found_where_no_name_is_left() {
 }
 
 #[test]
+fn a_loop_that_looks_for_the_least_element_searches_a_list_that_should_be_a_heap() {
+    let capture = drawn(&[(4, INSIDE), (5, OTHER)]);
+    assert_eq!(found_with(&capture, LoopShape::Least, false), ["list-search | sim::Look | 40"]);
+    let once_for_new_keys = drawn(&[(1, INSIDE), (5, OTHER)]);
+    assert_eq!(found_with(&once_for_new_keys, LoopShape::Least, false), Vec::<String>::new());
+}
+
+#[test]
 fn a_loop_that_goes_round_a_few_times_is_no_search() {
     let capture = drawn(&[(4, INSIDE), (6, EDGE)]);
     assert!(found_with(&capture, LoopShape::Search, false).is_empty());

@@ -7,6 +7,9 @@
 //! Going to an element by its position (`std::next`, `std::advance`, `Iterator::nth`) is a search, too, if it costs much: lists and trees have
 //! no positions, so it walks there from the start. Look-alikes: a pass that has to meet all elements, such as a test whether any body moves.
 //!
+//! A loop that looks for the least or the greatest element, and computes no keys, is a search in a list that should be a heap. Where the keys are new for
+//! each search, making them costs more than comparing them, so that the loop takes little.
+//!
 //! CPython's searches have names, and the lines that ask for them, too. A search that costs many times as much as the rest of its line meets many
 //! elements. One in a list of a few does not: going to the line and putting its operands together costs as much.
 
@@ -29,6 +32,9 @@ const LEAST: f64 = 20.0;
 
 /// The same of a loop that its instructions show to be a search.
 const LEAST_OF_LOOP: f64 = 8.0;
+
+/// The same of a loop that looks for the least element.
+const LEAST_OF_LEAST: f64 = 12.0;
 
 /// Least share of comparisons in a search that is written out.
 const COMPARED: f64 = 3.0;
@@ -91,6 +97,7 @@ impl Kind for ListSearch {
             .chain(by_lines)
             .chain(walks(seen))
             .chain(ends_of_texts(seen))
+            .chain(least_elements(seen))
             .chain(loops.iter().cloned())
             .collect()
     }
@@ -265,6 +272,32 @@ fn loops(seen: &Seen<'_, '_>) -> Vec<Found> {
             "Its instructions only load, compare with what stays the same, and move on; it ends at an element that fits.",
             explain(seen, owner),
         ))
+    });
+    found.collect()
+}
+
+/// Loops that look for the least or the greatest element, by function.
+fn least_elements(seen: &Seen<'_, '_>) -> Vec<Found> {
+    let loops = HotLoop::of_shape(&seen.hot_loops, LoopShape::Least).into_iter();
+    let large = loops.filter(|one| seen.share(one.amount) >= LEAST_OF_LEAST);
+    let found = large.filter(|one| seen.recurs(|stack| one.inside[stack.index()])).map(|one| {
+        let owner = one.function;
+        let title = format!(
+            "`{}` looks through a list for its least or greatest element: {} compares one after the other",
+            seen.name(owner),
+            one.place()
+        );
+        let text = format!(
+            "The loop takes {} of the CPU time{}. A heap (`std::priority_queue`) has that element at hand.",
+            percent(seen.share(one.amount)),
+            seen.of_steps()
+        );
+        let found = Found::of(seen, owner, title, parts(one.inside.iter().copied())).sure(Confidence::Fair);
+        found.because(text, explain(seen, owner)).because(
+            "Its instructions only load, compare with the least so far, and move on: it computes no keys, so it costs much only if it looks \
+             through the same ones again.",
+            explain(seen, owner),
+        )
     });
     found.collect()
 }
