@@ -168,7 +168,7 @@ private:
     std::array<std::vector<const Thing *>, 256> cells_;
 };
 
-/// What one user's program has been told.
+/// What one user's program knows.
 class Client {
 public:
     /// Packs what has changed: places in 16 bits, the name of the thing, a checksum.

@@ -17,6 +17,7 @@ use stepscope_model::{Counts, Phase};
 pub(crate) use crate::query::loops::simulated;
 pub use crate::query::loops::{Loops, Steps};
 use crate::query::select::Selection;
+use crate::query::step_candidates::LEAST_CALLS;
 use crate::query::step_paths::{KnownPaths, Paths};
 use crate::query::waits::blocked_ns;
 use crate::query::wake_ups::WakeUps;
@@ -34,8 +35,13 @@ impl Steps {
 impl Loops {
     /// The loops of a capture, with their steps within the selected time; `None` if the main loop has none.
     pub fn of(selection: &Selection<'_>) -> Option<Arc<Self>> {
-        let find =
-            || Self::find(selection.capture(), selection.window().as_ref(), selection.thread_flags()).map(Arc::new);
+        let capture = selection.capture();
+        let find = || {
+            let loops = Self::find(capture, selection.window().as_ref(), selection.thread_flags())?;
+            // The recorder looked for them, and found them late: a few steps would stand for all of the recording.
+            let is_enough = capture.info.found_step.is_none() || capture.steps.len() >= LEAST_CALLS;
+            is_enough.then(|| Arc::new(loops))
+        };
         selection.steps.loops.get_or_init(find).clone()
     }
 
@@ -112,6 +118,17 @@ mod tests {
     use super::*;
     use crate::drawn::{self, Drawing};
     use crate::query::select::{Filter, TimeRange};
+
+    #[test]
+    fn a_few_steps_that_the_recorder_found_late_do_not_stand_for_all_of_the_recording() {
+        let of = |number: u64, found: Option<&str>| {
+            let mut capture = Drawing::new().window(0..100_000).steps("main", 90_000, 100, number, 100).capture;
+            capture.info.found_step = found.map(str::to_owned);
+            drawn::selected(&capture, &[], Steps::of).map(|steps| steps.count())
+        };
+        assert_eq!((of(9, Some("sim::Flood")), of(10, Some("sim::Flood"))), (None, Some(10)));
+        assert_eq!(of(9, None), Some(9), "the program marks them");
+    }
 
     #[test]
     fn the_real_time_factor_is_simulated_over_wall_time() {

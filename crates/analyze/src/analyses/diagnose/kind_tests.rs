@@ -32,6 +32,14 @@ fn a_closure_is_part_of_the_function_that_it_is_written_in() {
 }
 
 #[test]
+fn a_heap_that_is_made_again_is_found_and_one_that_elements_are_taken_from_is_not() {
+    let of = |stack: &'static str| found(&looping(|_, tenth| work(tenth, &[(4, stack)], "sim::Move")));
+    let compared = "sim::Delay;std::make_heap<sim::Due*>;std::__adjust_heap<sim::Due*>;sim::Due::operator>";
+    assert_eq!(of(compared), ["heap-made-again | sim::Delay | 40"]);
+    assert!(of("sim::Delay;std::pop_heap<sim::Due*>;std::__adjust_heap<sim::Due*>").is_empty());
+}
+
+#[test]
 fn going_to_an_element_by_its_position_is_a_search_of_a_list_or_a_tree() {
     let next = "std::_Rb_tree_const_iterator<int>::operator++;std::_Rb_tree_increment";
     let walk = format!("sim::Draw;std::advance<std::_Rb_tree_const_iterator<int>, unsigned long>;{next}");

@@ -1,4 +1,4 @@
-//! Library functions that cost much below one owned function in every step: sorting, exceptions, dynamic
+//! Library functions that cost much below one owned function in every step: sorting, heaps, exceptions, dynamic
 //! casts, clocks, patterns that are compiled, generators that are seeded.
 //!
 //! Evidence: the part of the steps' CPU time below such a function, all the time, with the owned function that calls it. Without steps, a larger part
@@ -81,6 +81,33 @@ pub(super) static SORT: LibraryCalls = LibraryCalls {
     of_python: &["list_sort", "list_sort_impl"],
     python_files: &[],
     effects: &["text-compared-each-step"],
+};
+
+/// A heap of all elements is made again, for few that have changed. Looks alike: a heap of data that is new, of which few elements are taken.
+pub(super) static HEAPS: LibraryCalls = LibraryCalls {
+    name: "heap-made-again",
+    in_library: InLibrary::InItsCode,
+    does: "makes a heap of all elements again",
+    subject: "Making heaps takes",
+    advice: "Add the element with its new key, and drop the old one when it is taken (its key is no longer the element's); \
+             or keep each element's position in the heap, and move that one alone (`std::set`, an indexed heap).",
+    confirm: "Count how many keys have changed since the heap was made before.",
+    least: 8.0,
+    least_in_part: 12.0,
+    least_ns: 0.0,
+    applies: None,
+    functions: &[
+        "std::make_heap",
+        "std::__make_heap",
+        "std::ranges::make_heap",
+        "std::ranges::__make_heap_fn",
+        "alloc::collections::binary_heap::BinaryHeap<T>::rebuild",
+        "alloc::collections::binary_heap::BinaryHeap<T,A>::rebuild",
+    ],
+    between: &[],
+    of_python: &["heapify_internal", "_heapq_heapify", "_heapq_heapify_impl"],
+    python_files: &[],
+    effects: &["list-search"],
 };
 
 /// Exceptions are part of the usual way. Looks alike: errors that are real.

@@ -91,6 +91,7 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &small_arrays::SmallArrays,
     &small_arrays::ListsToArrays,
     &library_calls::SORT,
+    &library_calls::HEAPS,
     &library_calls::EXCEPTIONS,
     &library_calls::CASTS,
     &library_calls::CLOCKS,
