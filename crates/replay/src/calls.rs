@@ -5,10 +5,10 @@ use std::mem;
 
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
-use crate::interpreter::Done;
+use crate::interpreter::{Asked, Done};
 use crate::memory::{ADDRESS, Memory, Ranges};
 use crate::scans::{Readings, Trial};
-use crate::{Replays, Stop};
+use crate::{Mathematics, Replays, Stop};
 
 /// Words of content from which on calls for different objects can be the same: fewer are the same by chance.
 const CONTENT: usize = 8;
@@ -79,6 +79,10 @@ pub struct Calls {
     instructions: Vec<u64>,
     repeated_bytes: Vec<[u64; 2]>,
     readings: Readings,
+    /// Numbers that mathematical functions were asked about.
+    asked: FxHashSet<u64>,
+    /// Calls of these, their work, and that for the numbers of an earlier one: in all calls, and in those with the arguments of another.
+    mathematics: [[u64; 3]; 2],
     replays: Replays,
 }
 
@@ -173,7 +177,11 @@ impl Calls {
             is_same && outputs.len() <= CONTENT
         };
         // A state that stays as it is belongs to a program at rest.
-        let repeats = repeats && is_work && !memory.is_update();
+        let rests = memory.is_update();
+        if !rests {
+            self.add_mathematics(&done.mathematics);
+        }
+        let repeats = repeats && is_work && !rests;
         let again = if repeats { done.instructions } else { 0 };
         let add = |sums: &mut [u64; 2]| *sums = [sums[0] + done.instructions, sums[1] + again];
         add(&mut self.work);
@@ -185,6 +193,14 @@ impl Calls {
             self.repeated_bytes.push(bytes);
         }
         trial
+    }
+
+    fn add_mathematics(&mut self, all: &[Asked]) {
+        for one in all.iter().take(MOST_KEYS.saturating_sub(self.asked.len())) {
+            let again = if self.asked.insert(one.key) { 0 } else { one.instructions };
+            let sums = &mut self.mathematics[usize::from(self.is_known)];
+            *sums = [sums[0] + 1, sums[1] + one.instructions, sums[2] + again];
+        }
     }
 
     /// Sums up.
@@ -202,6 +218,13 @@ impl Calls {
         self.replays.input_bytes = median(&mut column(0));
         self.replays.output_bytes = median(&mut column(1));
         self.replays.scans = self.readings.finish();
+        // Calls with watched arguments come more often here than in the program.
+        let [others, known] = self.mathematics.map(|[_, work, again]| ratio(again, work));
+        self.replays.mathematics = Mathematics {
+            calls: self.mathematics.iter().map(|[calls, ..]| *calls as usize).sum(),
+            different: self.asked.len(),
+            part: others.max(ratio(self.recurring, self.seen) * known),
+        };
         self.replays
     }
 }

@@ -44,6 +44,55 @@ pub struct Done {
     pub reads: u32,
     /// The registers that can hold results, as they are at the end.
     pub results: Vec<u64>,
+    /// Calls of mathematical functions.
+    pub mathematics: Vec<Asked>,
+}
+
+/// A call of a mathematical function from outside of their library.
+pub struct Asked {
+    /// Hash of the function and of the numbers that it reads.
+    pub key: u64,
+    pub instructions: u64,
+}
+
+/// The call of a mathematical function that runs.
+struct Asking {
+    function: u64,
+    /// Where its return address is.
+    stack: u64,
+    /// The first two vector registers, as they were.
+    numbers: [u64; 2],
+    /// Bits of those that were neither read nor written, and of those that were read.
+    pending: u32,
+    read: u32,
+    /// Instructions before it.
+    before: u64,
+}
+
+impl Asking {
+    /// Bits of the registers with numbers. Functions of more are rare.
+    const NUMBERS: u32 = 3 << VECTOR;
+
+    fn new(registers: &Registers, before: u64) -> Self {
+        let numbers = [0, 1].map(|number| registers.vectors.low(number)[0]);
+        let stack = registers.general[RSP];
+        Self { function: registers.ip, stack, numbers, pending: Self::NUMBERS, read: 0, before }
+    }
+
+    fn runs(&mut self, step: &Step) {
+        self.read |= self.pending & step.reads;
+        self.pending &= !(step.reads | step.writes);
+    }
+
+    fn done(self, instructions: u64) -> Asked {
+        let mut key = FxHasher::default();
+        key.write_u64(self.function);
+        for (at, number) in self.numbers.into_iter().enumerate().filter(|(at, _)| self.read >> (VECTOR as usize + at) & 1 != 0) {
+            key.write_usize(at);
+            key.write_u64(number);
+        }
+        Asked { key: key.finish(), instructions: instructions - self.before }
+    }
 }
 
 /// How far a call is run.
@@ -63,6 +112,8 @@ pub struct Interpreter {
     /// By address.
     indices: FxHashMap<u64, usize>,
     library: FxHashMap<u64, Function>,
+    /// Where the code of mathematical functions is.
+    mathematics: Vec<Range<u64>>,
 }
 
 impl Interpreter {
@@ -76,7 +127,14 @@ impl Interpreter {
             steps: Vec::new(),
             indices: FxHashMap::default(),
             library,
+            mathematics: Vec::new(),
         })
+    }
+
+    /// Notes calls of the functions at these addresses: their results depend on nothing but numbers.
+    #[must_use]
+    pub fn with_mathematics(self, mathematics: Vec<Range<u64>>) -> Self {
+        Self { mathematics, ..self }
     }
 
     /// Runs a call, from its first instruction to its end.
@@ -94,6 +152,7 @@ impl Interpreter {
         let mut used: u32 = 0;
         let mut path = FxHasher::default();
         let mut scratch = Scratch([0; SCRATCH]);
+        let (mut asking, mut mathematics): (Option<Asking>, Vec<Asked>) = (None, Vec::new());
         if self.decoder.code.is_full() {
             self.decoder.code.clear();
             self.steps.clear();
@@ -109,6 +168,10 @@ impl Interpreter {
                 used |= pending & step.reads;
                 pending &= !(step.reads | step.writes);
             }
+            if let Some(asking) = &mut asking {
+                asking.runs(step);
+            }
+            let mut may_ask = false;
             registers.ip = step.next;
             match &step.action {
                 Action::Native(native) => self.decoder.code.native(native, registers, memory, &mut scratch)?,
@@ -130,14 +193,17 @@ impl Interpreter {
                     path.write_u64(registers.ip);
                 }
                 Action::JumpTo(instruction) => {
+                    may_ask = true;
                     registers.ip = operand(instruction, registers, memory)?;
                     path.write_u64(registers.ip);
                 }
                 Action::Call(target) => {
+                    may_ask = true;
                     push(registers, memory, step.next)?;
                     registers.ip = *target;
                 }
                 Action::CallTo(instruction) => {
+                    may_ask = true;
                     let target = operand(instruction, registers, memory)?;
                     push(registers, memory, step.next)?;
                     registers.ip = target;
@@ -189,6 +255,12 @@ impl Interpreter {
                 Action::End(stop) => return Err(stop.clone()),
             }
             let stack = registers.general[RSP];
+            if may_ask && asking.is_none() && self.mathematics.iter().any(|range| range.contains(&registers.ip)) {
+                asking = Some(Asking::new(registers, instructions));
+            }
+            if let Some(done) = asking.take_if(|asking| stack > asking.stack) {
+                mathematics.push(done.done(instructions));
+            }
             if is_inlined && stack == first_stack {
                 let is_inside = limit.inlined.iter().any(|range| range.contains(&registers.ip));
                 outside = if is_inside { 0 } else { outside + 1 };
@@ -206,7 +278,8 @@ impl Interpreter {
                 }
                 let arguments = arguments(&initial, used);
                 let results = results(registers);
-                return Ok(Done { instructions, path: path.finish(), arguments, reads: used & 0xffff, results });
+                let path = path.finish();
+                return Ok(Done { instructions, path, arguments, reads: used & 0xffff, results, mathematics });
             }
             let link = &step.links[usize::from(registers.ip != step.next)];
             let (ip, index) = link.get();

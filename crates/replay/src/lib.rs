@@ -37,6 +37,17 @@ on_x86_64! {
     pub use scans::Trial;
 }
 
+/// The calls of mathematical functions within the calls of a function.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Mathematics {
+    /// How many there were.
+    pub calls: usize,
+    /// Of different numbers, or of different functions.
+    pub different: usize,
+    /// The part of their work that is for the numbers of an earlier one, 0 to 1.
+    pub part: f64,
+}
+
 /// What was found out about the calls of a function.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Replays {
@@ -54,6 +65,8 @@ pub struct Replays {
     pub output_bytes: u64,
     /// What calls read, and what of it matters.
     pub scans: Scans,
+    /// What they ask mathematical functions.
+    pub mathematics: Mathematics,
     /// Why calls could not be replayed, if some could not.
     pub stopped: Option<String>,
 }

@@ -46,6 +46,17 @@ fn library() -> FxHashMap<u64, Function> {
     functions.into_iter().collect()
 }
 
+/// Where the code of the mathematics library is.
+fn mathematics() -> Vec<std::ops::Range<u64>> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let range = |line: &str| {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        let address = |text: &str| u64::from_str_radix(text, 16).ok();
+        (line.contains(" r-xp ") && line.contains("/libm")).then(|| Some(address(start)?..address(end)?)).flatten()
+    };
+    maps.lines().filter_map(range).collect()
+}
+
 /// A stack, and registers at the start of a call.
 fn begin(function: u64, arguments: [u64; 2], stack: &mut [u64]) -> Registers {
     let fs: u64;
@@ -82,7 +93,8 @@ fn stack() -> &'static mut [u64] {
 
 impl Replay {
     fn new() -> Self {
-        Self { interpreter: Interpreter::new(library()).unwrap(), stack: stack() }
+        let interpreter = Interpreter::new(library()).unwrap().with_mathematics(mathematics());
+        Self { interpreter, stack: stack() }
     }
 
     fn run(&mut self, function: u64, arguments: [u64; 2]) -> Result<(Registers, Done), Stop> {
@@ -213,6 +225,23 @@ extern "C" fn clear(world: u64, value: u64) -> u64 {
 #[inline(never)]
 extern "C" fn series(x: u64, n: u64) -> u64 {
     floats(x, n)
+}
+
+/// Sines and powers of numbers, of which `different` are not the same.
+#[inline(never)]
+extern "C" fn tones(calls: u64, different: u64) -> u64 {
+    let sum = (0..calls).map(|at| black_box((at % different) as f64 + 0.3)).map(|x| x.sin() + x.powf(black_box(0.7)));
+    sum.sum::<f64>().to_bits()
+}
+
+#[test]
+fn sines_of_the_same_numbers_are_told_from_those_of_others() {
+    let mut replay = Replay::new();
+    let same = replay.calls(tones, &[[200, 10]; 2], |_| {}).mathematics;
+    assert_eq!((same.calls, same.different), (800, 20), "{same:?}");
+    assert!(same.part > 0.9, "{same:?}");
+    let others = replay.calls(tones, &[[200, 1000]], |_| {}).mathematics;
+    assert_eq!((others.calls, others.different, others.part), (400, 400, 0.0), "{others:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use stepscope_analyze::Selection;
-use stepscope_analyze::diagnose::{FunctionRepeats, FunctionScans};
+use stepscope_analyze::diagnose::{FunctionMathematics, FunctionRepeats, FunctionScans};
 use stepscope_model::Phase;
 use stepscope_record::replay::{ReplaySite, Replays, longest, replay_calls};
 
@@ -74,6 +74,11 @@ pub(super) fn of_trial(
                 arguments: replays.scans.arguments as u64,
                 changed: replays.scans.changed as u64,
                 mattered: replays.scans.mattered as u64,
+            },
+            mathematics: FunctionMathematics {
+                calls: replays.mathematics.calls as u64,
+                different: replays.mathematics.different as u64,
+                part: replays.mathematics.part,
             },
         })
     });

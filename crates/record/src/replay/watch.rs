@@ -66,6 +66,15 @@ fn clocks() -> Vec<(u64, Function)> {
     symbols.filter_map(|one| Some((one.address(), Function::named(one.name().ok()?)?))).collect()
 }
 
+/// Where the functions of the mathematics library are.
+fn mathematics(mappings: &[Mapping]) -> Vec<Range<u64>> {
+    let is_one = |one: &&Mapping| {
+        let name = one.backing.path().and_then(|path| path.file_name()?.to_str()).unwrap_or_default();
+        one.access.execute && (name.starts_with("libm.so") || name.starts_with("libm-"))
+    };
+    mappings.iter().filter(is_one).map(|one| one.start..one.end).collect()
+}
+
 /// What a process can write.
 fn writable(pid: u32) -> io::Result<Ranges> {
     let mappings = proc::maps(pid).map_err(other)?;
@@ -83,7 +92,7 @@ pub(super) fn replay_calls(pid: u32, sites: &[ReplaySite], stop: &AtomicBool) ->
         });
         found.unwrap_or_default()
     };
-    let mut interpreter = Interpreter::new(library(&mappings))?;
+    let mut interpreter = Interpreter::new(library(&mappings))?.with_mathematics(mathematics(&mappings));
     let mut found = Vec::new();
     for group in sites.chunks(BREAKPOINTS) {
         let places: Vec<Place> = group.iter().map(place).collect();

@@ -42,6 +42,20 @@ pub struct FunctionRepeats {
     /// What its calls read; all zero in older files, and of Python functions.
     #[serde(default)]
     pub scans: FunctionScans,
+    /// Calls of mathematical functions within them; all zero in older files, and of Python functions.
+    #[serde(default)]
+    pub mathematics: FunctionMathematics,
+}
+
+/// Calls of functions of the mathematics library within the replayed calls of a function.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FunctionMathematics {
+    /// How many there were.
+    pub calls: u64,
+    /// Of these, calls of different functions or with different numbers.
+    pub different: u64,
+    /// The part of their work that is for the numbers of an earlier call, 0 to 1.
+    pub part: f64,
 }
 
 /// Compared calls of a Python function.

@@ -537,6 +537,7 @@ fn repeated_work_is_named_once_by_the_function_that_repeats_most() {
         output_bytes: 800,
         python: None,
         scans: FunctionScans::default(),
+        mathematics: FunctionMathematics::default(),
     };
     let found = |repeats: &[FunctionRepeats]| {
         let calls = Calls { repeats: repeats.to_vec(), ..Calls::default() };
@@ -596,6 +597,7 @@ fn a_function_that_goes_through_the_same_data_in_each_call_is_told_from_those_th
             output_bytes: 0,
             python: None,
             scans: scans.clone(),
+            mathematics: FunctionMathematics::default(),
         });
         let functions = rates.iter().map(|(function, per_step)| FunctionCalls {
             scenario: Some("world".to_owned()),
@@ -625,6 +627,43 @@ fn a_function_that_goes_through_the_same_data_in_each_call_is_told_from_those_th
     let rate = |per_step| found(&[("sim::Near", FunctionScans { arguments: 1, ..scans })], &[("sim::Near", per_step)]);
     assert_eq!((rate(600.0).len(), rate(1.0).len()), (1, 0), "the number of calls per step decides if it is known");
     assert!(found(&[("sim::Find", scans.clone())], &[]).is_empty(), "a search of the library is found without replays");
+}
+
+#[test]
+fn sines_of_the_same_numbers_are_found_at_the_innermost_function_that_asks_for_them() {
+    // Four tenths of each step in sines below `Scan`, which `Step` calls.
+    let sine = "sim::Step;sim::Scan;sin [lib:/lib/libm.so.6]";
+    let mut capture = looping(|_, tenth| work(tenth, &[(4, sine), (6, "sim::Step;sim::Scan")], "sim::Move"));
+    capture.info.scenario = Some("world".to_owned());
+    let found = |all: &[(&str, u64, u64, f64)]| {
+        let repeats = all.iter().map(|(function, calls, different, part)| FunctionRepeats {
+            scenario: Some("world".to_owned()),
+            variant: None,
+            function: (*function).to_owned(),
+            followed: 3,
+            repeated: 0,
+            part: 0.0,
+            instructions: 900_000,
+            input_bytes: 0,
+            output_bytes: 0,
+            python: None,
+            scans: FunctionScans::default(),
+            mathematics: FunctionMathematics { calls: *calls, different: *different, part: *part },
+        });
+        let calls = Calls { repeats: repeats.collect(), functions: Vec::new() };
+        drawn::selected(&capture, &["sim::"], |selection| {
+            let table = table(std::slice::from_ref(selection), &calls);
+            let rows = cells(&table, &["kind", "function", "gain_share"]);
+            rows.into_iter().filter(|row| row.starts_with("same-numbers")).collect::<Vec<String>>()
+        })
+    };
+    assert_eq!(
+        found(&[("sim::Step", 9_000, 700, 1.0), ("sim::Scan", 9_000, 700, 1.0)]),
+        ["same-numbers-again | sim::Scan | 40"]
+    );
+    assert!(found(&[("sim::Scan", 9_000, 5_000, 0.8)]).is_empty(), "twice each is no table");
+    assert!(found(&[("sim::Scan", 9_000, 700, 0.5)]).is_empty(), "half of it is new");
+    assert!(found(&[("sim::Scan", 90, 1, 1.0)]).is_empty(), "few calls");
 }
 
 #[test]

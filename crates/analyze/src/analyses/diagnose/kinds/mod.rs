@@ -47,6 +47,7 @@ mod releases;
 mod repeated_work;
 mod run_queue;
 mod same_data;
+mod same_numbers;
 mod sleep_for_workers;
 mod sleep_within;
 mod slow_setting;
@@ -72,6 +73,7 @@ use super::Kind;
 pub(super) static KINDS: &[&dyn Kind] = &[
     &repeated_work::RepeatedWork,
     &same_data::SameData,
+    &same_numbers::SameNumbers,
     &file_reopened::FileReopened,
     &directory_scan::DirectoryScan,
     &kernel_files::KernelFiles,
