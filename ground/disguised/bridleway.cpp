@@ -1,5 +1,5 @@
 // defect: when one rider's arrival changes, the whole heap of arrivals is made again, instead of moving that one key
-// kinds: sort-each-step, elements-moved-each-step, list-search, full-scan-each-step, same-data-each-call, superlinear-lookup
+// kinds: heap-made-again, sort-each-step, elements-moved-each-step, list-search, full-scan-each-step, same-data-each-call, superlinear-lookup
 // guilty: bridleway::Calendar::Change, bridleway::Calendar::Remake, bridleway::Country::Delay, bridleway::Country::Step
 // gain: 25
 // build: -O2 -g

@@ -1,5 +1,5 @@
 // defect: the scan computes the sines and cosines of all beams again in each scan, and the weakening of the light by pow of a constant, though the angles of the beams never change
-// kinds: same-work-again, same-data-each-call, called-very-often
+// kinds: same-numbers-again, same-work-again, same-data-each-call, called-very-often
 // guilty: campanile::Scanner::Sweep, campanile::Scanner::Beam
 // gain: 39
 // build: -O2 -g

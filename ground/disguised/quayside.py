@@ -1,6 +1,6 @@
 # defect: the search of ways takes cells from the front of a list, which moves all the others
 # kinds: elements-moved-each-step, list-search
-# guilty: Harbour.flood, Frontier.take
+# guilty: Harbour.flood, Frontier.take, Plain.take
 # gain: 23
 import collections
 import heapq
