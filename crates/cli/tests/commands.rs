@@ -172,6 +172,15 @@ fn the_rank_is_in_the_order_of_the_cost_that_owned_code_decides() {
 }
 
 #[test]
+fn a_diagnosis_without_findings_is_what_costs_most_and_says_once_that_there_are_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let stacks = "main;gz::Run;gz::Solve 50\nmain;gz::Run;gz::Move 50\n";
+    let shown = text(&with_input(folder.path(), &["diagnose", "-"], stacks).stdout);
+    assert_eq!(shown.matches("No known kind of defect").count(), 1, "{shown}");
+    assert!(shown.contains("gz::Solve") && !shown.contains("(no rows)"), "{shown}");
+}
+
+#[test]
 fn a_flame_graph_is_one_file_that_holds_every_name_escaped() {
     let folder = tempfile::tempdir().unwrap();
     let svg = text(&with_input(folder.path(), &["flamegraph", "-"], FOLDED).stdout);

@@ -81,6 +81,11 @@ impl Diagnose {
         if !gains.is_empty() || (0..findings.rows.len()).any(names) {
             return vec![findings, tree];
         }
+        if findings.rows.is_empty() {
+            // The title says so.
+            tree.notes.extend(findings.notes.into_iter().filter(|note| *note != diagnose::none_found()));
+            return vec![tree];
+        }
         vec![tree, findings]
     }
 }

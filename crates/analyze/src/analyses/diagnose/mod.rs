@@ -54,6 +54,7 @@ use self::kinds::KINDS;
 use self::laws::Laws;
 use self::libraries::InLibrary;
 use self::seen::Seen;
+pub use self::table::none_found;
 use crate::analyses::build;
 use crate::analyses::growth::{self, Series};
 use crate::analyses::rank::pairing;

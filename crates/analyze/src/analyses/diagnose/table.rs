@@ -10,6 +10,11 @@ use crate::columns::bounds;
 use crate::notes::{found_step_note, ownership_note, ownership_option};
 use crate::query::select::Selection;
 
+/// The note of a table without rows.
+pub fn none_found() -> Note {
+    note!(Fact, "No known kind of defect was found. See `rank` for what your functions cost.")
+}
+
 pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Table {
     let findings = diagnosis.findings.as_slice();
     let mut table =
@@ -30,7 +35,7 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
             .map(|one| note!(Loss, "Not looked at: no CPU samples.").about(summary::label(one.capture()))),
     );
     if findings.is_empty() {
-        table.note(note!(Fact, "No known kind of defect was found. See `rank` for what your functions cost."));
+        table.note(none_found());
     }
     table.add_notes(diagnosis.unexplained.iter().cloned());
     table.add_notes(found_step_note(selections));
