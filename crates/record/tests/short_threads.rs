@@ -79,7 +79,7 @@ fn starting_as_nobody() {
     println!("{known} ns of CPU time by switches, {kernel} by the kernel: {losses:?}");
     // On a busy machine a recorder without rights waits for a CPU itself, and loses records.
     let most = known + losses.unknown_cpu_ns.unwrap_or(0);
-    let agrees = known <= kernel + kernel / 5 && most + kernel / 5 >= kernel;
+    let agrees = known <= kernel + kernel / 4 && most + kernel / 4 >= kernel;
     assert!(agrees, "{known} to {most} ns by switches, {kernel} by the kernel");
 }
 
