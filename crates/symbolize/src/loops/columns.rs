@@ -49,7 +49,7 @@ pub(super) fn columns(graph: &Graph, loops: &[Natural], natural: &Natural) -> Op
 
 impl Operation {
     /// The register that it moves on by a constant, and by how much.
-    fn moves(&self) -> Option<(Registers, i64)> {
+    pub(super) fn moves(&self) -> Option<(Registers, i64)> {
         let is_move = matches!(self.effect, Effect::Advance | Effect::Place) && self.reads == self.writes;
         Some((self.writes, self.stride.filter(|_| is_move)?))
     }

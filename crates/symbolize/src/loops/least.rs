@@ -115,9 +115,8 @@ fn each(registers: Registers) -> impl Iterator<Item = Registers> {
 
 /// Whether an instruction moves a register on: by a constant, or along a chain.
 fn moves_on(one: &Operation) -> bool {
-    let by_constant = matches!(one.effect, Effect::Advance | Effect::Place) && one.stride.is_some();
     let along_chain = one.effect == Effect::Load && one.memory.is_some_and(|memory| memory.registers == one.writes);
-    one.reads == one.writes && (by_constant || along_chain)
+    one.moves().is_some() || along_chain && one.reads == one.writes
 }
 
 /// Whether an instruction is one of those that only move on, load, compare and choose.

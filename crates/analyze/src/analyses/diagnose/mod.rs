@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::Arc;
 
-use stepscope_model::{Note, Phase, StackId, Table, note};
+use stepscope_model::{Note, Phase, Table, note};
 use stepscope_stats::{Estimate, student};
 
 pub use self::calls::{Calls, FunctionCalls, FunctionMathematics, FunctionRepeats, FunctionScans, PythonRepeats};
@@ -61,7 +61,6 @@ use crate::analyses::rank::pairing;
 use crate::parallel;
 use crate::query::functions::Identity;
 use crate::query::select::Selection;
-use crate::query::weights::Amount;
 
 /// A kind of finding.
 trait Kind: Sync {
@@ -313,11 +312,13 @@ fn has_most(seen: &Seen<'_, '_>, one: &Found, of: &Found) -> bool {
     if one.without.is_empty() || of.without.is_empty() {
         return false;
     }
-    let cost = |without: &dyn Fn(usize) -> f32| -> f64 {
-        let weigh = |(stack, amount): (StackId, Amount)| f64::from(without(stack.index())) * amount.weight as f64;
-        seen.cpu.occupied().map(weigh).sum()
-    };
-    cost(&|stack| one.without[stack].min(of.without[stack])) > cost(&|stack| of.without[stack]) / 2.0
+    let (mut common, mut all) = (0.0, 0.0);
+    for (stack, amount) in seen.cpu.occupied() {
+        let (one, of) = (one.without[stack.index()], of.without[stack.index()]);
+        common += f64::from(one.min(of)) * amount.weight as f64;
+        all += f64::from(of) * amount.weight as f64;
+    }
+    common > all / 2.0
 }
 
 /// A finding that names the function that its closure is written in.

@@ -519,6 +519,24 @@ fn counted_calls_are_evidence_and_short_frequent_ones_a_finding() {
     assert_eq!(found(other).len(), 1, "counts of another scenario are no evidence");
 }
 
+/// Calls of a function of the scenario `world` that were replayed, none of which repeats another.
+fn replayed(function: &str) -> FunctionRepeats {
+    FunctionRepeats {
+        scenario: Some("world".to_owned()),
+        variant: None,
+        function: function.to_owned(),
+        followed: 40,
+        repeated: 0,
+        part: 0.0,
+        instructions: 9_000,
+        input_bytes: 0,
+        output_bytes: 0,
+        python: None,
+        scans: FunctionScans::default(),
+        mathematics: FunctionMathematics::default(),
+    }
+}
+
 #[test]
 fn repeated_work_is_named_once_by_the_function_that_repeats_most() {
     // Half of each step in `Plan`, all of it in `Search`; three tenths in `Sense`.
@@ -526,18 +544,11 @@ fn repeated_work_is_named_once_by_the_function_that_repeats_most() {
     let mut capture = looping(|_, tenth| work(tenth, &tenths, "sim::Move"));
     capture.info.scenario = Some("world".to_owned());
     let repeats = |function: &str, repeated: u64, part: f64| FunctionRepeats {
-        scenario: Some("world".to_owned()),
-        variant: None,
-        function: function.to_owned(),
-        followed: 40,
         repeated,
         part,
-        instructions: 9_000,
         input_bytes: 4096,
         output_bytes: 800,
-        python: None,
-        scans: FunctionScans::default(),
-        mathematics: FunctionMathematics::default(),
+        ..replayed(function)
     };
     let found = |repeats: &[FunctionRepeats]| {
         let calls = Calls { repeats: repeats.to_vec(), ..Calls::default() };
@@ -586,18 +597,9 @@ fn a_function_that_goes_through_the_same_data_in_each_call_is_told_from_those_th
         FunctionScans { read_bytes: 19_200, written_bytes: 80, shared: 0.99, arguments: 40, changed: 60, mattered: 15 };
     let found = |all: &[(&str, FunctionScans)], rates: &[(&str, f64)]| {
         let repeats = all.iter().map(|(function, scans)| FunctionRepeats {
-            scenario: Some("world".to_owned()),
-            variant: None,
-            function: (*function).to_owned(),
             followed: 48,
-            repeated: 0,
-            part: 0.0,
-            instructions: 9_000,
-            input_bytes: 0,
-            output_bytes: 0,
-            python: None,
             scans: scans.clone(),
-            mathematics: FunctionMathematics::default(),
+            ..replayed(function)
         });
         let functions = rates.iter().map(|(function, per_step)| FunctionCalls {
             scenario: Some("world".to_owned()),
@@ -637,18 +639,10 @@ fn sines_of_the_same_numbers_are_found_at_the_innermost_function_that_asks_for_t
     capture.info.scenario = Some("world".to_owned());
     let found = |all: &[(&str, u64, u64, f64)]| {
         let repeats = all.iter().map(|(function, calls, different, part)| FunctionRepeats {
-            scenario: Some("world".to_owned()),
-            variant: None,
-            function: (*function).to_owned(),
             followed: 3,
-            repeated: 0,
-            part: 0.0,
             instructions: 900_000,
-            input_bytes: 0,
-            output_bytes: 0,
-            python: None,
-            scans: FunctionScans::default(),
             mathematics: FunctionMathematics { calls: *calls, different: *different, part: *part },
+            ..replayed(function)
         });
         let calls = Calls { repeats: repeats.collect(), functions: Vec::new() };
         drawn::selected(&capture, &["sim::"], |selection| {
