@@ -85,8 +85,17 @@ appTest("a table is sorted, filtered, and shows the columns that are chosen", as
 
 appTest("the definition of a column appears on focus", async (page) => {
   await open(page, recordedPage(), "#tables?place=overview");
-  await page.locator("th button").first().focus();
-  assert.ok(((await page.locator("[role=tooltip]").textContent()) ?? "").length > 10);
+  const column = page.locator("th button").first();
+  await column.focus();
+  const definition = page.locator("[role=tooltip]");
+  assert.ok(((await definition.textContent()) ?? "").length > 10);
+  await page.evaluate(() => scrollBy(0, 20));
+  await page.waitForFunction(() => {
+    const [button, tip] = [document.activeElement!, document.querySelector("[role=tooltip]")].map((element) => element?.getBoundingClientRect());
+    return tip && (Math.abs(tip.top - button!.bottom - 6) < 1 || Math.abs(tip.bottom - button!.top + 6) < 1);
+  });
+  await page.evaluate(() => scrollBy(0, 4000));
+  await definition.waitFor({ state: "detached" });
 });
 
 for (const width of [1280, 800, 390]) {

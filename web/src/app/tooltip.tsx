@@ -1,11 +1,12 @@
 // Definitions on hover and focus: of any element with `data-tip`. The text is also its description for screen readers.
 
 import { signal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 interface Tip {
   text: string;
   anchor: DOMRect;
+  target: HTMLElement;
 }
 
 const shown = signal<Tip | undefined>(undefined);
@@ -13,7 +14,8 @@ const DELAY = 250;
 
 export function Tooltip() {
   const element = useRef<HTMLDivElement>(null);
-  useEffect(follow, []);
+  // Before the first paint: an element may have the focus already then.
+  useLayoutEffect(follow, []);
   const tip = shown.value;
   useLayoutEffect(() => {
     const box = element.current;
@@ -39,7 +41,7 @@ function follow(): () => void {
     const target = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-tip]") : null;
     const text = target?.dataset["tip"];
     if (!target || !text) return void (shown.value = undefined);
-    const open = () => (shown.value = { text, anchor: target.getBoundingClientRect() });
+    const open = () => (shown.value = { text, anchor: target.getBoundingClientRect(), target });
     // The focus is shown at once when the keyboard moves it.
     if (event.type === "focusin") open();
     else timer = setTimeout(open, shown.value ? 0 : DELAY);
@@ -47,6 +49,14 @@ function follow(): () => void {
   const hide = () => {
     clearTimeout(timer);
     shown.value = undefined;
+  };
+  // An element that gets the focus may be scrolled to, so its definition goes with it.
+  const onScroll = () => {
+    const tip = shown.value;
+    if (!tip?.target.contains(document.activeElement)) return hide();
+    const anchor = tip.target.getBoundingClientRect();
+    if (anchor.bottom < 0 || anchor.top > innerHeight) return hide();
+    shown.value = { ...tip, anchor };
   };
   const onKey = (event: KeyboardEvent) => {
     if (event.key === "Escape") hide();
@@ -56,7 +66,7 @@ function follow(): () => void {
     ["focusin", show],
     ["focusout", hide],
     ["pointerdown", hide],
-    ["scroll", hide],
+    ["scroll", onScroll],
     ["keydown", onKey],
   ];
   for (const [name, listener] of listened) document.addEventListener(name, listener as EventListener, true);
