@@ -287,6 +287,70 @@ fn few_samples_do_not_stand_for_a_thread_in_the_kernel() {
 }
 
 #[test]
+fn missing_samples_of_a_long_thread_are_kernel_time() {
+    // 200 ms, of which 60 samples fell into the kernel.
+    let (weighed, losses) = Drawn::of_threads().thread("a", &[200_000], &[0; 139]).weighed();
+    assert_eq!(weighed.iter().filter(|row| *row == "0 f0 1100").count(), 139, "{weighed:?}");
+    assert_eq!(losses.not_sampled_ns.map(|ns| ns / MS), Some(47));
+    let (weighed, losses) = Drawn::of_machine().thread("a", &[200_000], &[0; 139]).weighed();
+    assert_eq!(
+        (weighed[0].as_str(), losses.not_sampled_ns),
+        ("0 f0 1438", None),
+        "timers of the machine sample the kernel"
+    );
+}
+
+#[test]
+fn missing_samples_beside_short_threads_are_no_kernel_time() {
+    let mut drawn = Drawn::of_threads().thread("a", &[200_000], &[0; 139]);
+    for _ in 0..10 {
+        drawn = drawn.thread("short", &[4_000], &[1; 3]);
+    }
+    let (weighed, losses) = drawn.weighed();
+    assert_eq!(weighed.iter().filter(|row| *row == "0 f0 1438").count(), 139, "{weighed:?}");
+    assert_eq!(losses.not_sampled_ns, None);
+}
+
+#[test]
+fn dropped_samples_change_no_share() {
+    let drawn = |dropped_samples: u64| {
+        let mut drawn = Drawn::of_threads().thread("a", &[200_000], &[0; 20]).thread("b", &[100_000], &[1; 10]);
+        let losses = Losses { lost_records: dropped_samples, dropped_samples, samples: 30, ..Losses::default() };
+        drawn.entries.push(Entry::Losses(Box::new(losses)));
+        drawn.thread("b", &[200], &[]).weighed()
+    };
+    let (weighed, losses) = drawn(270);
+    assert_eq!(weighed.iter().filter(|row| *row == "0 f0 10000").count(), 20, "{weighed:?}");
+    assert_eq!(weighed.iter().filter(|row| *row == "1 f1 10000").count(), 10, "{weighed:?}");
+    assert_eq!(losses.not_sampled_ns.map(|ns| ns / US), Some(200), "{weighed:?}");
+    let (_, losses) = drawn(0);
+    assert!(losses.not_sampled_ns > Some(200 * MS), "without loss, they were in the kernel: {losses:?}");
+}
+
+#[test]
+fn short_threads_share_time_with_any_of_their_name_if_samples_were_dropped() {
+    let mut drawn = Drawn::of_threads().thread("a", &[200], &[]).thread("a", &[12_000], &[0; 4]);
+    let losses = Losses { lost_records: 9, dropped_samples: 9, samples: 4, ..Losses::default() };
+    drawn.entries.push(Entry::Losses(Box::new(losses)));
+    assert_eq!(drawn.weighed().0, ["1 f0 3050"; 4]);
+}
+
+#[test]
+fn samples_share_the_time_that_the_kernel_leaves_a_thread() {
+    // The record of its end was lost: it seems to have run for 900 ms. The kernel says 30 ms.
+    let mut drawn = Drawn::of_threads();
+    drawn.entries.push(Entry::Losses(Box::new(Losses { lost_records: 1, ..Losses::default() })));
+    let mut drawn = drawn.thread("a", &[900_000], &[0; 30]);
+    drawn.entries.push(Entry::ExitUsage { pid: 10, cpu_ns: 30 * MS, peak_rss_bytes: None });
+    let (weighed, losses) = drawn.weighed();
+    assert!(
+        weighed.len() == 30 && weighed.iter().all(|row| ["0 f0 999", "0 f0 1000"].contains(&&**row)),
+        "{weighed:?}"
+    );
+    assert_eq!((losses.unknown_cpu_ns.map(|ns| ns / MS), losses.not_sampled_ns), (Some(870), None));
+}
+
+#[test]
 fn short_threads_without_samples_count_for_threads_of_their_name_and_length() {
     let drawn = Drawn::of_threads()
         .thread("long", &[40_000], &[1; 40])
