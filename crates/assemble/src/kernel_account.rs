@@ -217,7 +217,7 @@ impl Readings {
         }
     }
 
-    /// Adds a wait. It may have begun before readings that are known already: switches are read later.
+    /// Adds a wait. It may have started before readings that are known already: switches are read later.
     pub fn add_wait(&mut self, wait: &Wait) {
         let known = self.0.entry(wait.thread.0 as usize).or_default();
         known.off_ns = known.off_ns.saturating_add(wait.end_ns.saturating_sub(wait.start_ns));

@@ -14,10 +14,9 @@
 //! a program that starts threads of 1 ms had 54 % of its samples.
 //!
 //! **Kernel time** is not sampled by timers of threads without rights for the kernel, and a timer does not skip it: the period goes on. So a
-//! thread's time that its samples do not stand for is kernel time, and has the frame [`NOT_SAMPLED`] instead of that of user code, beyond a
-//! sixteenth for timers that were late. Each of a
-//! thread's timers loses a part of a period at its end. Where that is more than a part in [`LEAST_PERIODS`], or where samples were lost, it
-//! cannot be told from kernel time, which then counts where the thread was sampled.
+//! thread's time beyond that of its samples is kernel time, and has the frame [`NOT_SAMPLED`] instead of that of user code, but for a
+//! sixteenth: timers are late. Each of a thread's timers loses a part of a period at its end. Where that is more than a part in
+//! [`LEAST_PERIODS`], or where records were lost, missing samples have other causes, and kernel time counts where the thread was sampled.
 //!
 //! Threads that are **shorter than a block** share their time and samples with threads like them. Timers of the machine hit
 //! them by chance, so those of the same name are alike, and else all. Timers of threads miss the shortest, so those of the
