@@ -62,6 +62,21 @@ pub fn settings_beside(capture: &Path) -> Settings {
     lab.map_or_else(Settings::default, |lab| Settings { ownership: Some(lab.owned), naming: lab.naming })
 }
 
+/// The sources that were named. Without any, the newest run or capture of the working folder, which is printed.
+pub fn named_or_newest(sources: Vec<PathBuf>) -> Result<Vec<PathBuf>, Failure> {
+    if !sources.is_empty() {
+        return Ok(sources);
+    }
+    let newest = source::newest_in(Path::new(".")).ok_or_else(|| {
+        Failure::Usage(
+            "name a run or a capture: this folder has none; `stepscope record -- COMMAND` makes one".to_owned(),
+        )
+    })?;
+    let newest = newest.strip_prefix(".").unwrap_or(&newest).to_owned();
+    eprintln!("reading {}, the newest here", newest.display());
+    Ok(vec![newest])
+}
+
 /// Reads runs (all their captures), captures and files of other tools.
 pub fn all(sources: &[PathBuf], importing: &ImportOptions) -> Result<Loaded, Failure> {
     let loaded = source::open(sources, importing)?;

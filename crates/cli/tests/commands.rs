@@ -52,6 +52,29 @@ fn an_imported_capture_gives_the_same_tables_and_stacks_as_the_file_itself() {
 }
 
 #[test]
+fn without_a_source_the_newest_capture_in_the_folder_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [["show"].as_slice(), &["diagnose"], &["explain", "gz::Run"], &["flamegraph"], &["view"]] {
+        let nothing = stepscope(folder.path(), arguments);
+        assert_eq!(nothing.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&nothing.stderr).contains("this folder has none"), "{arguments:?}: {}", text(&nothing.stderr));
+    }
+    for (name, stack) in [("old", "main;gz::Old 1"), ("new", "main;gz::New 1")] {
+        fs::write(folder.path().join(format!("{name}.folded")), stack).unwrap();
+        assert!(stepscope(folder.path(), &["import", &format!("{name}.folded")]).status.success());
+        let info =
+            fs::File::options().append(true).open(folder.path().join(format!("{name}.capture/capture.json"))).unwrap();
+        let seconds = if name == "old" { 1_000 } else { 2_000 };
+        info.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
+    }
+    for arguments in [["show"].as_slice(), &["diagnose"], &["explain", "gz::New"], &["flamegraph"], &["rank"]] {
+        let shown = stepscope(folder.path(), arguments);
+        assert!(text(&shown.stdout).contains("gz::New"), "{arguments:?}: {}", text(&shown.stderr));
+        assert!(text(&shown.stderr).contains("reading new.capture, the newest here\n"), "{arguments:?}");
+    }
+}
+
+#[test]
 fn a_second_import_overwrites_the_first_only_with_force() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("cpu.folded"), FOLDED).unwrap();

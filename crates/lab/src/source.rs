@@ -1,6 +1,6 @@
 //! Captures by path: captures, runs, patterns, lists, and files of other tools.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
@@ -15,7 +15,7 @@ use stepscope_model::{Capture, CaptureInfo};
 use stepscope_store::StoreError;
 
 use crate::lab_file::{FILE_NAME, LabFile, LabFileError};
-use crate::run::{Run, RunError};
+use crate::run::{LATEST, RUN_FILE, RUNS_FOLDER, Run, RunError};
 use crate::stored_captures;
 
 /// File in a run's folder with the calls that `diagnose --deepen` counted.
@@ -292,6 +292,16 @@ pub fn lab_of_capture(capture: &Path) -> Option<LabFile> {
 /// Whether the folder holds a capture, the raw log of an unfinished one, or segments of a recording.
 pub fn is_capture(path: &Path) -> bool {
     disk::is_capture(path) || path.join(disk::RAW_LOG_FILE).exists() || !disk::segments(path).is_empty()
+}
+
+/// The newest capture in a folder, or the latest of the runs in it, by the time at which it was recorded.
+pub fn newest_in(folder: &Path) -> Option<PathBuf> {
+    let captures = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(|path| disk::is_capture(path));
+    let captures = captures.map(|path| (path.join(disk::INFO_FILE), path));
+    let run = folder.join(RUNS_FOLDER).join(LATEST);
+    let candidates = captures.chain([(run.join(RUN_FILE), run)]);
+    let dated = candidates.filter_map(|(info, path)| Some((info.metadata().ok()?.modified().ok()?, path)));
+    dated.max().map(|(_, path)| path)
 }
 
 /// Folders and files of the captures that a source names: a capture, a file, a run, a pattern, or several with commas

@@ -12,8 +12,8 @@ use crate::load::{self, Loaded};
 /// Captures, and which part of them to use.
 #[derive(Debug, Clone, Args)]
 pub struct AnalysedArguments {
-    /// Runs, captures, or files that can be imported.
-    #[arg(required = true, value_name = "RUN|CAPTURE")]
+    /// Runs, captures, or files that can be imported [default: the newest run or capture in the working folder].
+    #[arg(value_name = "RUN|CAPTURE")]
     pub sources: Vec<PathBuf>,
     #[command(flatten)]
     pub look: LookArguments,
@@ -22,8 +22,9 @@ pub struct AnalysedArguments {
 }
 
 impl AnalysedArguments {
-    /// Reads the captures.
-    pub fn load(&self) -> Result<Loaded, Failure> {
+    /// Reads the captures. Without sources, the newest one becomes the source.
+    pub fn load(&mut self) -> Result<Loaded, Failure> {
+        self.sources = load::named_or_newest(std::mem::take(&mut self.sources))?;
         load::all(&self.sources, &self.reading.options(&self.look.symbols)?)
     }
 

@@ -27,7 +27,7 @@ pub struct Diagnose {
 }
 
 impl Diagnose {
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(mut self) -> Result<ExitCode, Failure> {
         let loaded = self.analysed.load()?;
         let mut tables = self.analysed.analyse(&loaded, |selections| {
             #[cfg(feature = "record")]

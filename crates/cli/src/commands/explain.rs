@@ -21,7 +21,7 @@ pub struct Explain {
 }
 
 impl Explain {
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(mut self) -> Result<ExitCode, Failure> {
         let loaded = self.analysed.load()?;
         let tables = self.analysed.analyse(&loaded, |selections| {
             Ok(explain::tables(selections, &self.function, &rank::Options::default())?)

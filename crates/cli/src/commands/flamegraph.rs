@@ -23,9 +23,10 @@ use crate::{load, progress};
 /// Draw a flame graph: an SVG with zoom and search, for any browser, without a network.
 #[derive(Debug, Args)]
 pub struct Flamegraph {
-    /// The capture, or a file that can be imported; `-` for standard input. With --diff, two sides: each a capture, a
-    /// folder of captures, a pattern in quotes, or several with commas between.
-    #[arg(required = true, value_name = "CAPTURE")]
+    /// The capture, or a file that can be imported; `-` for standard input [default: the newest capture in the working
+    /// folder]. With --diff, two sides: each a capture, a folder of captures, a pattern in quotes, or several with commas
+    /// between.
+    #[arg(required_if_eq("diff", "true"), value_name = "CAPTURE")]
     sources: Vec<PathBuf>,
     /// The file to write [default: standard output].
     #[arg(short, long, value_name = "FILE")]
@@ -122,11 +123,12 @@ enum Colouring {
 }
 
 impl Flamegraph {
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(mut self) -> Result<ExitCode, Failure> {
         let target = Target::of(self.output.as_deref());
         if self.diff {
             return self.draw_difference(&target);
         }
+        self.sources = load::named_or_newest(self.sources)?;
         let [path] = self.sources.as_slice() else {
             let message = "a flame graph is of one capture; two are drawn against each other with --diff";
             return Err(Failure::Usage(message.to_owned()));

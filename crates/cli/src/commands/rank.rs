@@ -37,7 +37,7 @@ enum By {
 }
 
 impl Rank {
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(mut self) -> Result<ExitCode, Failure> {
         let loaded = self.analysed.load()?;
         self.output.print(self.analysed.analyse(&loaded, |selections| Ok(self.tables(selections)))?)?;
         Ok(ExitCode::SUCCESS)

@@ -39,7 +39,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn run(self) -> Result<ExitCode, Failure> {
+    pub fn run(mut self) -> Result<ExitCode, Failure> {
         let loaded = progress::of_step("reading captures", || self.analysed.load())?;
         let written = self.write(&loaded)?;
         if let Some(path) = written {

@@ -44,7 +44,7 @@ impl ServedPage {
     /// Reads a capture, and passes on what the browser may ask of it.
     #[cfg(feature = "record")]
     pub fn with_dataset(&self, capture: &Path, work: impl FnOnce(&dyn Data)) -> Result<(), Failure> {
-        let analysed = AnalysedArguments { sources: vec![capture.to_owned()], ..self.analysed.clone() };
+        let mut analysed = AnalysedArguments { sources: vec![capture.to_owned()], ..self.analysed.clone() };
         let loaded = analysed.load()?;
         analysed.analyse(&loaded, |selections| {
             work(&Viewed::new(&loaded, selections));

@@ -19,8 +19,8 @@ use crate::output::TableArguments;
 /// Show a capture, or a file of another tool, as tables.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The capture, or a file that can be imported; `-` for standard input.
-    capture: PathBuf,
+    /// The capture, or a file that can be imported; `-` for standard input [default: the newest capture in the working folder].
+    capture: Option<PathBuf>,
     #[command(flatten)]
     view: ViewArguments,
     #[command(flatten)]
@@ -31,8 +31,9 @@ pub struct Show {
 
 impl Show {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let capture = load::opened(&self.capture, &self.look.symbols.import()?)?;
-        let beside = load::settings_beside(&self.capture);
+        let source = load::named_or_newest(Vec::from_iter(self.capture))?.remove(0);
+        let capture = load::opened(&source, &self.look.symbols.import()?)?;
+        let beside = load::settings_beside(&source);
         let functions = Functions::of(&capture, &self.look.owned.owned(beside.ownership.as_ref())?);
         let selection = Selection::new(&capture, &functions, &self.look.select.filter(&beside.naming))?;
         let ViewArguments { analysis, view, options } = self.view;

@@ -50,7 +50,7 @@ pub struct View {
     #[cfg(feature = "record")]
     #[arg(long, hide = true)]
     starting: bool,
-    /// Runs, captures, or files that can be imported.
+    /// Runs, captures, or files that can be imported [default: the newest run or capture in the working folder].
     #[arg(value_name = "RUN|CAPTURE")]
     sources: Vec<PathBuf>,
     #[command(flatten)]
@@ -69,12 +69,9 @@ impl View {
         if let Some(watched) = self.watch_live() {
             return watched;
         }
-        if self.sources.is_empty() {
-            return Err(Failure::Usage("name a run or captures, or record with `--live -- COMMAND`".to_owned()));
-        }
-        let page = self.served_page();
+        let mut page = self.served_page();
+        let loaded = progress::of_step("reading captures", || page.analysed.load())?;
         let analysed = &page.analysed;
-        let loaded = progress::of_step("reading captures", || analysed.load())?;
         if loaded.captures.is_empty() {
             return Err(Failure::Failed("no capture to show; see run.json for what happened".to_owned()));
         }
