@@ -78,15 +78,15 @@ fn matching_by<'n>(
     asked: &str,
     parts: Parts,
 ) -> Result<BTreeSet<&'n str>, FunctionNameError> {
-    type Rule<'r> = &'r dyn Fn(&str, &str) -> bool;
+    type Rule<'r> = &'r dyn Fn(&str, &Own) -> bool;
     // Names of templates are long, and each is compared several times.
-    let own: BTreeMap<&str, String> = names.into_iter().map(|name| (name, own_name(name).into_owned())).collect();
+    let own: BTreeMap<&str, Own> = names.into_iter().map(|name| (name, Own::of(name))).collect();
     let that = |matches: Rule<'_>| -> BTreeSet<&'n str> {
         own.iter().filter(|(name, own)| matches(name, own)).map(|(name, _)| *name).collect()
     };
     let glob = Glob::parse(asked);
-    let certain: [Rule<'_>; 3] = [&|name, _| name == asked, &|_, own| own == asked, &|name, own| {
-        glob.as_ref().is_some_and(|glob| glob.pattern.matches(name) || glob.pattern.matches(own))
+    let certain: [Rule<'_>; 3] = [&|name, _| name == asked, &|_, own| own.name == asked, &|name, own| {
+        glob.as_ref().is_some_and(|glob| glob.pattern.matches(name) || glob.pattern.matches(&own.name))
     }];
     if let Some(found) = certain.into_iter().map(that).find(|found| !found.is_empty()) {
         return Ok(found);
@@ -98,21 +98,37 @@ fn matching_by<'n>(
         }
     }
     let (end, plain) = (format!("::{asked}"), normalized(asked));
-    let ends_plainly = |_: &str, own: &str| ends(own).any(|end| normalized(end) == plain);
-    let likely: [Rule<'_>; 3] = [&|_, own| own.ends_with(&end), &ends_plainly, &|_, own| {
-        parts == Parts::Any && !plain.is_empty() && normalized(own).contains(&plain)
-    }];
+    let likely: [Rule<'_>; 3] =
+        [&|_, own| own.name.ends_with(&end), &|_, own| ends(&own.plain).any(|end| end == plain), &|_, own| {
+            parts == Parts::Any && !plain.is_empty() && own.plain.contains(&plain)
+        }];
     let Some(found) = likely.into_iter().map(that).find(|found| !found.is_empty()) else {
         let similar = similar(own.values(), &plain);
         return Err(FunctionNameError::NotFound { asked: asked.to_owned(), similar });
     };
-    let meant: BTreeSet<&String> = found.iter().map(|name| &own[name]).collect();
+    let meant: BTreeSet<&String> = found.iter().map(|name| &own[name].name).collect();
     match meant.len() {
         1 => Ok(found),
         _ => {
             let names = meant.into_iter().cloned().collect();
             Err(FunctionNameError::Ambiguous { asked: asked.to_owned(), names })
         }
+    }
+}
+
+/// The own qualified name of a function.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Own {
+    name: String,
+    /// The same, [`normalized`].
+    plain: String,
+}
+
+impl Own {
+    fn of(full_name: &str) -> Self {
+        let name = own_name(full_name).into_owned();
+        let plain = normalized(&name);
+        Self { name, plain }
     }
 }
 
@@ -123,7 +139,7 @@ pub fn could_match(asked: &str) -> impl Fn(&str) -> bool + use<> {
     // Between the parts of an own qualified name, the full name may have arguments of templates.
     let last = plain.rsplit("::").next().unwrap_or_default().to_owned();
     move |name| match &glob {
-        Some(glob) => glob.pattern.matches(name) || glob.matches_end(&own_name(name)),
+        Some(glob) => glob.pattern.matches(name) || glob.matches_end(&Own::of(name)),
         None => normalized(name).contains(&last),
     }
 }
@@ -148,27 +164,36 @@ impl Glob {
     }
 
     /// Whether it matches a qualified name, or an end of it without regard to case and `_`.
-    fn matches_end(&self, own: &str) -> bool {
-        let plainly = |plain: &Pattern| ends(own).any(|end| plain.matches(&normalized(end)));
-        self.pattern.matches(own) || self.plain.as_ref().is_some_and(plainly)
+    fn matches_end(&self, own: &Own) -> bool {
+        let plainly = |plain: &Pattern| ends(&own.plain).any(|end| plain.matches(end));
+        self.pattern.matches(&own.name) || self.plain.as_ref().is_some_and(plainly)
     }
 }
 
 /// A name in lower case without `_`, so that `EntityMatches` and `entity_matches` are equal.
 fn normalized(name: &str) -> String {
+    if name.is_ascii() {
+        // Most names are, and a large program has a million.
+        return name.bytes().filter(|byte| *byte != b'_').map(|byte| char::from(byte.to_ascii_lowercase())).collect();
+    }
     name.chars().filter(|character| *character != '_').flat_map(char::to_lowercase).collect()
 }
 
 /// The own qualified names whose last part is most like a name; the most similar first.
-fn similar<'n>(own: impl Iterator<Item = &'n String>, plain: &str) -> Vec<String> {
+fn similar<'n>(own: impl Iterator<Item = &'n Own>, plain: &str) -> Vec<String> {
     const LEAST_SIMILARITY: f64 = 0.6;
     const MOST: usize = 5;
     let asked = plain.rsplit("::").next().unwrap_or(plain);
-    let scored = own.collect::<BTreeSet<_>>().into_iter().map(|name| {
-        let last = normalized(name.rsplit("::").next().unwrap_or(name));
-        (strsim::normalized_damerau_levenshtein(asked, &last), name)
+    let length = asked.chars().count();
+    let scored = own.collect::<BTreeSet<_>>().into_iter().filter_map(|own| {
+        let last = own.plain.rsplit("::").next().unwrap_or(&own.plain);
+        // Names whose lengths differ more are not similar enough, whatever they are.
+        let other = last.chars().count();
+        let could_be = length.min(other) as f64 >= LEAST_SIMILARITY * length.max(other) as f64;
+        let similarity = could_be.then(|| strsim::normalized_damerau_levenshtein(asked, last))?;
+        (similarity >= LEAST_SIMILARITY).then_some((similarity, &own.name))
     });
-    let mut scored: Vec<(f64, &String)> = scored.filter(|(similarity, _)| *similarity >= LEAST_SIMILARITY).collect();
+    let mut scored: Vec<(f64, &String)> = scored.collect();
     scored.sort_by(|a, b| Reverse(a.0.to_bits()).cmp(&Reverse(b.0.to_bits())).then_with(|| a.1.cmp(b.1)));
     scored.into_iter().take(MOST).map(|(_, name)| name.clone()).collect()
 }
