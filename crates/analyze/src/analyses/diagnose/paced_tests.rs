@@ -55,6 +55,17 @@ fn gains_of_a_paced_loop_are_shares_of_its_work() {
 }
 
 #[test]
+fn a_found_step_function_that_goes_on_after_a_sleep_keeps_no_pace() {
+    let of = |start_ns: u64| {
+        let mut drawing = cycles(SORTS, 1, false).steps("main", start_ns, STEP_NS, STEPS - 1, 1);
+        drawing.capture.info.found_step = Some("sim::Run".to_owned());
+        first(&drawing.capture)
+    };
+    assert_eq!(of(0), "sort-each-step | sim::Order | 50", "it sleeps when its work is done");
+    assert_eq!(of(1_000_000), "sleep-within-step | sim::Pause | 60");
+}
+
+#[test]
 fn a_note_says_what_the_gains_of_a_paced_loop_are_shares_of() {
     let notes = |sleeps: u64| {
         let drawing = cycles(SORTS, sleeps, true);

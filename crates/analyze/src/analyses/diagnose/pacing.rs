@@ -2,15 +2,18 @@
 //!
 //! A loop that has to keep a pace sleeps until its next step. When its work gets shorter, this sleep gets longer, and the step stays as
 //! long as it was. So the sleep is no part of what gains are a share of. It is the place where a thread of the loop
-//! sleeps once a step. Look-alikes: a sleep in the middle of marked steps, and a loop that sleeps again and again until something is there.
+//! sleeps once a step. Look-alikes: a sleep in the middle of marked steps, and a loop that sleeps again and again until
+//! [others are done](sleep_for_workers).
 
 use std::collections::BTreeMap;
 
 use stepscope_model::{Note, NoteValue, ThreadId, Wait, note};
 
+use super::kinds::sleep_for_workers;
 use super::seen::{Pacing, Seen, Tenths};
 use crate::analyses::summary;
 use crate::query::functions::FunctionId;
+use crate::query::qualified_name::own_name;
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
 
@@ -32,6 +35,8 @@ struct Sleeps {
     ns: u64,
     within: u64,
     met: Tenths,
+    /// The thread and the end of each sleep within the step function that the recorder found.
+    in_step_function: Vec<(ThreadId, u64)>,
 }
 
 /// The sleeps of the loop's threads, or of the busiest thread where no steps are known.
@@ -45,14 +50,19 @@ pub(super) fn of(seen: &Seen<'_, '_>) -> Pacing {
         None => busiest(seen).into_iter().collect(),
     };
     let longest = sleeps(seen, &threads).into_iter().filter(|(_, sleeps)| match steps {
-        // Steps that the recorder found may begin anywhere in the loop.
         Some(steps) => {
-            let is_end = seen.capture().info.found_step.is_some() || 2 * sleeps.within < sleeps.count;
+            // Steps that the recorder found may begin anywhere in the loop, so work after the sleep tells only within their function.
+            let is_end = match seen.capture().info.found_step {
+                Some(_) => !goes_on(seen, &sleeps.in_step_function),
+                None => 2 * sleeps.within < sleeps.count,
+            };
             is_end && PER_STEP.contains(&(sleeps.count as f64 / steps))
         }
         None => sleeps.count >= FEWEST && sleeps.met.are_most(),
     });
     let longest = longest.max_by_key(|(function, sleeps)| (sleeps.ns, *function));
+    let awaits = |function| sleep_for_workers::found(seen).iter().any(|found| found.function == Some(function));
+    let longest = longest.filter(|(function, _)| !awaits(*function));
     longest.map_or(Pacing::default(), |(function, sleeps)| Pacing {
         function: Some(function),
         ns: sleeps.ns as f64 / steps.unwrap_or(1.0),
@@ -93,6 +103,7 @@ fn busiest(seen: &Seen<'_, '_>) -> Option<ThreadId> {
 /// The sleeps of threads within steps, by the owned function that sleeps.
 fn sleeps(seen: &Seen<'_, '_>, threads: &[ThreadId]) -> BTreeMap<FunctionId, Sleeps> {
     let (mut classes, span) = (Classes::new(seen.capture(), seen.functions()), seen.span());
+    let in_step_function = in_step_function(seen);
     let mut by_function: BTreeMap<FunctionId, Sleeps> = BTreeMap::new();
     for thread in threads {
         for wait in seen.waits(*thread) {
@@ -109,10 +120,41 @@ fn sleeps(seen: &Seen<'_, '_>, threads: &[ThreadId]) -> BTreeMap<FunctionId, Sle
                 sleeps.ns += ns;
                 sleeps.within += if is_within_step(seen, *thread, &wait) { u64::from(wait.count) } else { 0 };
                 sleeps.met.meet(wait.start_ns, &span);
+                if in_step_function.get(stack.index()) == Some(&true) {
+                    sleeps.in_step_function.push((*thread, blocked.end));
+                }
             }
         }
     }
+    by_function.values_mut().for_each(|sleeps| sleeps.in_step_function.sort_unstable());
     by_function
+}
+
+/// One flag per stack: whether the step function that the recorder found is on it. Empty if it found none.
+fn in_step_function(seen: &Seen<'_, '_>) -> Vec<bool> {
+    let Some(step) = seen.capture().info.found_step.as_deref().map(own_name) else { return Vec::new() };
+    seen.paths_through(|function| own_name(&function.name) == step)
+}
+
+/// Whether the step function that the recorder found goes on with its work after these sleeps in it.
+fn goes_on(seen: &Seen<'_, '_>, sleeps: &[(ThreadId, u64)]) -> bool {
+    let Some(steps) = seen.loops.as_ref().map(|loops| loops.main()).filter(|_| !sleeps.is_empty()) else {
+        return false;
+    };
+    let in_step_function = in_step_function(seen);
+    let (mut all, mut after) = (0, 0);
+    for sample in seen.selection.samples() {
+        let is_in_it = sample.stack.is_some_and(|stack| in_step_function.get(stack.index()) == Some(&true));
+        let Some(time) = sample.time_ns.filter(|_| is_in_it) else { continue };
+        let Some(step) = steps.at(time) else { continue };
+        let start = steps.range(step).start;
+        all += sample.weight;
+        // They are in the order of threads, and then of their time.
+        let before = sleeps.partition_point(|one| *one <= (sample.thread, time));
+        let last = sleeps[..before].last().filter(|(thread, end)| *thread == sample.thread && *end > start);
+        after += if last.is_some() { sample.weight } else { 0 };
+    }
+    after as f64 >= WORK * all as f64 && after > 0
 }
 
 /// Whether a thread waits in the middle of a step: it works before and after.

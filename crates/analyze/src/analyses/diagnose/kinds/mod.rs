@@ -48,7 +48,7 @@ mod repeated_work;
 mod run_queue;
 mod same_data;
 mod same_numbers;
-mod sleep_for_workers;
+pub(super) mod sleep_for_workers;
 mod sleep_within;
 mod slow_setting;
 mod small_arrays;

@@ -1,6 +1,6 @@
 //! [`found`]: a thread that awaits others by sleeping, looking and sleeping again.
 //!
-//! Evidence, in a recording without steps: a thread sleeps several times in a row at one place and runs only briefly in between, while other threads work; and the row
+//! Evidence, in a recording without steps that the program marks: a thread sleeps several times in a row at one place and runs only briefly in between, while other threads work; and the row
 //! ends with the sleep in which the last of them is done. The time from there to the end of that sleep is the gain: nobody works. Look-alikes: a loop that
 //! keeps its pace by short sleeps, whose rows end at points in time.
 
@@ -39,8 +39,9 @@ struct Row {
 }
 
 /// Threads that await others so.
-pub(super) fn found(seen: &Seen<'_, '_>) -> Vec<Found> {
-    if seen.loops.is_some() || seen.is_loading() || !seen.selection.has_switches() {
+pub(in crate::analyses::diagnose) fn found(seen: &Seen<'_, '_>) -> Vec<Found> {
+    let has_marked_steps = seen.loops.is_some() && seen.capture().info.found_step.is_none();
+    if has_marked_steps || seen.is_loading() || !seen.selection.has_switches() {
         return Vec::new();
     }
     let cpu = seen.selection.cpu_times();
@@ -132,7 +133,14 @@ fn awaits(seen: &Seen<'_, '_>, thread: ThreadId, rows: &[Row], others: &[&Blocke
         percent(100.0 * done as f64 / several.max(1) as f64),
         ns(idle_ns as f64 / rows.len() as f64)
     );
-    let found = Found::of_program(title, Some(Gain::of_phase_waiting(idle_ns as f64, able))).about(Some(function));
+    let gain = match seen.steps() {
+        Some((_, mean)) => {
+            let span = seen.span();
+            Gain::of_waiting(mean * idle_ns as f64 / span.end.saturating_sub(span.start).max(1) as f64, mean)
+        }
+        None => Gain::of_phase_waiting(idle_ns as f64, able),
+    };
+    let found = Found::of_program(title, Some(gain)).about(Some(function));
     Some(found.sure(Confidence::Fair).because(text, "show --view wall"))
 }
 
