@@ -9,18 +9,18 @@ use crate::query::functions::namespace_of;
 use crate::query::process_label::process_name;
 use crate::query::qualified_name::{own_name, python_function};
 use crate::query::select::Selection;
-use crate::query::step_candidates::LEAST_CALLS;
+use crate::query::steps::has_enough;
 use crate::query::weights::StackWeights;
 
 /// Names the step function of the captures, if the recorder found it by itself.
 pub(crate) fn found_step_note(selections: &[Selection<'_>]) -> Option<Note> {
     let mut found = selections.iter().filter_map(|one| Some((one.capture().info.found_step.as_deref()?, one)));
     let (function, capture) = found.next().map(|(function, selection)| (function, selection.capture()))?;
-    if capture.steps.len() < LEAST_CALLS {
+    if !has_enough(capture) {
         return Some(note!(
             Limit,
-            "`record` found calls of `{}` as steps, but only {} of them were recorded, which is too few: costs are not divided by steps. \
-             Record for longer.",
+            "`record` found calls of `{}` as steps, but late: {} of them were recorded, which is too few. Costs are not divided by steps. \
+             Record for longer, or name the step: `record --step NAME`.",
             own_name(function),
             NoteValue::number(capture.steps.len() as u64)
         ));

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use stepscope_model::{Counts, Phase};
+use stepscope_model::{Capture, Counts, Phase};
 
 pub(crate) use crate::query::loops::simulated;
 pub use crate::query::loops::{Loops, Steps};
@@ -32,15 +32,24 @@ impl Steps {
     }
 }
 
+/// Whether there are enough of the steps that the recorder found by itself. It looks for them while the program runs: those that it found late would
+/// stand for all of the recording.
+pub(crate) fn has_enough(capture: &Capture) -> bool {
+    /// Least part of the recording that the steps take, from the first to the last.
+    const LEAST_PART: f64 = 0.25;
+    let first = capture.steps.iter().map(|step| step.start_ns).min().unwrap_or(0);
+    let last = capture.steps.iter().map(|step| step.end_ns).max().unwrap_or(0);
+    let recorded = capture.info.start_ns.zip(capture.info.end_ns).map_or(0, |(start, end)| end.saturating_sub(start));
+    capture.steps.len() >= LEAST_CALLS && last.saturating_sub(first) as f64 >= LEAST_PART * recorded as f64
+}
+
 impl Loops {
     /// The loops of a capture, with their steps within the selected time; `None` if the main loop has none.
     pub fn of(selection: &Selection<'_>) -> Option<Arc<Self>> {
         let capture = selection.capture();
         let find = || {
             let loops = Self::find(capture, selection.window().as_ref(), selection.thread_flags())?;
-            // The recorder looked for them, and found them late: a few steps would stand for all of the recording.
-            let is_enough = capture.info.found_step.is_none() || capture.steps.len() >= LEAST_CALLS;
-            is_enough.then(|| Arc::new(loops))
+            (capture.info.found_step.is_none() || has_enough(capture)).then(|| Arc::new(loops))
         };
         selection.steps.loops.get_or_init(find).clone()
     }
@@ -122,11 +131,14 @@ mod tests {
     #[test]
     fn a_few_steps_that_the_recorder_found_late_do_not_stand_for_all_of_the_recording() {
         let of = |number: u64, found: Option<&str>| {
-            let mut capture = Drawing::new().window(0..100_000).steps("main", 90_000, 100, number, 100).capture;
+            let mut capture = Drawing::new().window(0..4_000).steps("main", 1_000, 100, number, 100).capture;
             capture.info.found_step = found.map(str::to_owned);
             drawn::selected(&capture, &[], Steps::of).map(|steps| steps.count())
         };
         assert_eq!((of(9, Some("sim::Flood")), of(10, Some("sim::Flood"))), (None, Some(10)));
+        let mut late = Drawing::new().window(0..100_000).steps("main", 90_000, 100, 50, 100).capture;
+        late.info.found_step = Some("sim::Flood".to_owned());
+        assert_eq!(drawn::selected(&late, &[], Steps::of).map(|steps| steps.count()), None);
         assert_eq!(of(9, None), Some(9), "the program marks them");
     }
 
