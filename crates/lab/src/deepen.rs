@@ -141,9 +141,12 @@ fn look(trials: &[(Trial, &Selection<'_>)], folder: &Path, context: &mut Context
         let (functions, of_python) = (functions(selection), python::functions(selection));
         // Of a program in Python alone, it goes without saying that it has no code in files.
         if !functions.is_empty() || of_python.is_empty() {
-            match of_trial(trial, selection, &functions, &recordings, context) {
-                Ok(found) => deepened.calls.functions.extend(found),
-                Err(reason) => deepened.notes.push(format!("{name}: calls were not counted: {reason}")),
+            // Calls are counted per step.
+            let may_have_steps = Loops::of(selection).is_some() || selection.capture().info.found_step.is_some();
+            match may_have_steps.then(|| of_trial(trial, selection, &functions, &recordings, context)) {
+                Some(Ok(found)) => deepened.calls.functions.extend(found),
+                Some(Err(reason)) => deepened.notes.push(format!("{name}: calls were not counted: {reason}")),
+                None => {}
             }
             let _ = fs::remove_dir_all(&recordings);
             if is_interrupted(context) {

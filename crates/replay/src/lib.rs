@@ -96,7 +96,7 @@ pub enum Stop {
     #[error("it calls the kernel")]
     Kernel,
     /// It has more instructions, inputs or results than the limit, or its time is over.
-    #[error("it takes too long")]
+    #[error("a call has too many instructions")]
     TooLong,
     /// It reads memory that cannot be read, or writes what cannot be written.
     #[error("memory at {0:#x} cannot be read or written")]

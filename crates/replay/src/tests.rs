@@ -433,6 +433,6 @@ fn what_cannot_be_replayed_stops_with_a_reason() {
         replay.run(function as *const () as u64, [argument, 0]).err().expect("it stops").to_string()
     };
     assert_eq!(stop(asks_the_kernel, 0), "it calls the kernel");
-    assert_eq!(stop(never_ends, 1), "it takes too long");
+    assert_eq!(stop(never_ends, 1), "a call has too many instructions");
     assert_eq!(stop(reads, 0x10), "memory at 0x0 cannot be read or written");
 }

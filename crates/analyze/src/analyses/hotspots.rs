@@ -124,7 +124,7 @@ impl Hotspots {
         (samples > 0 && error > LARGE_ERROR).then(|| {
             note!(
                 Limit,
-                "{} only: a share of 50 % may be off by {} points. Record for longer, or more often (`--hz`).",
+                "{} only: a share of 50 % may be off by {} points. Record for longer, or more often (`record --frequency`).",
                 NoteValue::plural(samples as usize, "sample"),
                 NoteValue::number(error.round() as usize)
             )

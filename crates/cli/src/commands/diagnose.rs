@@ -73,9 +73,11 @@ impl Diagnose {
         }
         tree.keep_largest(ROWS);
         let names = |row| matches!(findings.get(row, "function"), Some(Value::Text(_)));
-        tree.title = match gains[..] {
-            [] => "No known kind of defect gains anything here. The functions that cost most, and the most that each could gain",
-            _ => "The functions that cost most, and the most that each could gain",
+        tree.title = match findings.rows.is_empty() {
+            true => {
+                "No known kind of defect was found. The functions that cost most, and the most that each could gain"
+            }
+            false => "The functions that cost most, and the most that each could gain",
         }
         .to_owned();
         if !gains.is_empty() || (0..findings.rows.len()).any(names) {

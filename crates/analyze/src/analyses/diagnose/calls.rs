@@ -155,6 +155,11 @@ impl Rate {
 
     /// As a sentence.
     pub fn sentence(&self) -> String {
-        format!("It is called {} a step; a call takes {}.", self.times(), NoteValue::ns(self.call_ns))
+        let call = NoteValue::ns(self.call_ns);
+        if self.per_step < 0.5 {
+            let steps = NoteValue::number((1.0 / self.per_step).round() as u64);
+            return format!("It is called once in {steps} steps; a call takes {call}.");
+        }
+        format!("It is called {} a step; a call takes {call}.", self.times())
     }
 }

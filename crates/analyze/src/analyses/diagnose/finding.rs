@@ -34,7 +34,7 @@ impl Confidence {
 pub(super) struct Evidence {
     /// One sentence.
     pub text: String,
-    /// The command that shows it, without the sources.
+    /// The command that shows it, without the sources; empty if calls were looked at, which nothing else shows.
     pub command: String,
 }
 
@@ -126,6 +126,12 @@ impl Found {
     pub fn at_twice(mut self, now: Estimate, twice: Estimate) -> Self {
         self.twice = (now.value > 0.0).then(|| twice.times(1.0 / now.value));
         self
+    }
+
+    /// Adds evidence from calls that were looked at: [`Calls`](super::calls::Calls).
+    #[must_use]
+    pub fn because_of_calls(self, text: impl Into<String>) -> Self {
+        self.because(text, "")
     }
 
     /// Adds evidence: a sentence and the command that shows it.

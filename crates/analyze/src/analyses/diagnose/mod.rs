@@ -337,7 +337,7 @@ fn without_closure(seen: &Seen<'_, '_>, found: Found) -> Found {
 /// A finding with the calls of its function as evidence.
 fn with_calls(seen: &Seen<'_, '_>, found: Found) -> Found {
     match seen.calls.iter().find(|rate| Some(rate.function) == found.function) {
-        Some(rate) => found.because(rate.sentence(), "diagnose --deepen"),
+        Some(rate) => found.because_of_calls(rate.sentence()),
         None => found,
     }
 }

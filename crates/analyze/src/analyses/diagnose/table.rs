@@ -24,7 +24,7 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
         if let Some(phase) = total.phase {
             about.push_str(&format!(" {phase}"));
         }
-        table.note(total_note(total).about(about));
+        table.note(total_note(total, findings).about(about));
     }
     table.add_notes(diagnosis.notes.iter().cloned());
     let has_no_cost = |one: &&Selection<'_>| one.samples().next().is_none();
@@ -75,7 +75,8 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
         return table;
     }
     table.add_notes(ownership_note(selections));
-    if let Some(unknown) = selections.iter().find(|selection| !selection.functions().ownership_known()) {
+    let unknown = selections.iter().find(|selection| !selection.functions().ownership_known());
+    if let Some(unknown) = unknown.filter(|_| !name_own_source(findings)) {
         table.note(note!(
             Hint,
             "Name your own code, perhaps with `{}`: findings then name your function and not a library's.",
@@ -85,20 +86,29 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
     table
 }
 
-/// What the findings of a scenario gain together.
-fn total_note(total: &Total) -> Note {
+/// Whether there are findings, and all their functions have a source file that is not the system's.
+fn name_own_source(findings: &[Finding]) -> bool {
+    let own = |one: &Finding| one.place.as_ref().is_some_and(|(file, _)| !file.starts_with("/usr/"));
+    let mut of_functions = findings.iter().filter(|one| one.function.is_some()).peekable();
+    of_functions.peek().is_some() && of_functions.all(own)
+}
+
+/// What the findings of a scenario gain together. Gains that are no CPU time cannot be added to it.
+fn total_note(total: &Total, findings: &[Finding]) -> Note {
+    let is_other = |one: &Finding| one.scenario == total.scenario && one.found.without.is_empty() && one.gain.is_some();
+    let all = if findings.iter().any(is_other) { "The findings of CPU time" } else { "All findings" };
     let share = total.gain.share().value;
     let percent = NoteValue::percent(share);
     let Some(time) = total.gain.known_time() else {
-        return note!(Fact, "All findings together gain {}.", percent);
+        return note!(Fact, "{} together gain {}.", all, percent);
     };
     let gain = NoteValue::ns(time.value);
     match total.real_time_factor.filter(|_| share < 100.0) {
-        None => note!(Fact, "All findings together gain {} ({}).", gain, percent),
+        None => note!(Fact, "{} together gain {} ({}).", all, gain, percent),
         Some(factor) => {
             let after = NoteValue::number(factor / (1.0 - share / 100.0));
             let factor = NoteValue::number(factor);
-            note!(Fact, "All findings together gain {} ({}): RTF {} could be {}.", gain, percent, factor, after)
+            note!(Fact, "{} together gain {} ({}): RTF {} could be {}.", all, gain, percent, factor, after)
         }
     }
 }
@@ -218,7 +228,11 @@ fn share_label(all: &[Finding]) -> &'static str {
 
 /// Each piece of evidence on a line, with the command that shows it.
 fn evidence(evidence: &[Evidence]) -> String {
-    let line = |one: &Evidence| format!("{} See `stepscope {}`.", one.text, with_source(&one.command));
+    let line = |one: &Evidence| match one.command.as_str() {
+        // What it shows is what it says here.
+        "" => one.text.clone(),
+        command => format!("{} See `stepscope {}`.", one.text, with_source(command)),
+    };
     evidence.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 

@@ -55,7 +55,7 @@ fn self_inclusive_and_attributed_of_the_small_case() {
         [
             "Total: 100 ns in 8 samples of cpu-clock.",
             "Under owned code: 27 ns (27.00 %); other stacks contain no owned function.",
-            "8 samples only: a share of 50 % may be off by 35 points. Record for longer, or more often (`--hz`).",
+            "8 samples only: a share of 50 % may be off by 35 points. Record for longer, or more often (`record --frequency`).",
         ]
     );
 }

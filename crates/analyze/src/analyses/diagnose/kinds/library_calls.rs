@@ -50,7 +50,7 @@ pub(super) static SORT: LibraryCalls = LibraryCalls {
     in_library: InLibrary::InItsCode,
     does: "sorts",
     subject: "Sorting takes",
-    advice: "Keep it sorted and insert in place, use a heap (`std::priority_queue`), or select without sorting (`std::nth_element`).",
+    advice: "Keep it sorted and insert in place, use a heap, or select the few that are needed without sorting all (`nth_element`, `heapq.nsmallest`).",
     confirm: "Count what changes its place from step to step.",
     least: 5.0,
     least_in_part: 10.0,

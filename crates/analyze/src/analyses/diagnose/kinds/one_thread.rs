@@ -57,11 +57,14 @@ impl Kind for OneThread {
         let name = &seen.capture().threads[thread.index()].name;
         let title = format!("Thread `{name}` does all the work{}; the program uses no other CPU", seen.of_each_step());
         vec![Found::of_program(title, None).sure(Confidence::Strong).because(
-            format!(
-                "It runs {} of the time in which it can; all other threads together take {} of its CPU time.",
-                percent(100.0 * running),
-                percent(100.0 * others as f64 / own as f64)
-            ),
+            match others {
+                0 => format!("It runs {} of the time in which it can.", percent(100.0 * running)),
+                _ => format!(
+                    "It runs {} of the time in which it can; all other threads together take {} of its CPU time.",
+                    percent(100.0 * running),
+                    percent(100.0 * others as f64 / own as f64)
+                ),
+            },
             "show --view threads",
         )]
     }

@@ -98,7 +98,7 @@ impl Candidate {
         let found = Found::of(seen, *function, title, without).sure(Confidence::Strong);
         let found = match &calls.python {
             Some(python) => of_python(found, calls, python),
-            None => found.because(of_native(calls), "diagnose --deepen"),
+            None => found.because_of_calls(of_native(calls)),
         };
         found.because(
             format!("All its calls cost {} of the CPU time.", percent(seen.share(*amount))),
@@ -125,7 +125,7 @@ fn of_native(calls: &FunctionRepeats) -> String {
 fn of_python(found: Found, calls: &FunctionRepeats, python: &PythonRepeats) -> Found {
     /// A longer list does not help to choose what a kept result depends on.
     const MOST_READS: usize = 8;
-    let found = found.advising(PYTHON_ADVICE).because(
+    let found = found.advising(PYTHON_ADVICE).because_of_calls(
         format!(
             "Of {} calls that were compared, {} had the same arguments, attributes and globals as an earlier one, and the same result. \
              They are {} of its time: a call takes {}.",
@@ -133,13 +133,11 @@ fn of_python(found: Found, calls: &FunctionRepeats, python: &PythonRepeats) -> F
             NoteValue::number(calls.repeated),
             percent(calls.part * 100.0),
             NoteValue::ns(python.call_ns as f64),
-        ),
-        "diagnose --deepen",
-    );
+            ));
     if python.reads.is_empty() || python.reads.len() > MOST_READS {
         return found;
     }
     let names: Vec<String> = python.reads.iter().map(|name| format!("`{name}`")).collect();
     let text = format!("What it reads, and a kept result depends on: {}.", names.join(", "));
-    found.because(text, "diagnose --deepen")
+    found.because_of_calls(text)
 }

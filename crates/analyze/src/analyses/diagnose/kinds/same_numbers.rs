@@ -99,16 +99,13 @@ impl Candidate {
         let part = asked.part as f32;
         let without = parts(inside.iter().copied()).into_iter().map(|one| one * part).collect();
         let cost = seen.sum(|stack| inside[stack.index()]);
-        let found = Found::of(seen, *function, title, without).sure(Confidence::Fair).because(
-            format!(
+        let found = Found::of(seen, *function, title, without).sure(Confidence::Fair).because_of_calls(format!(
                 "Of {} calls of mathematical functions in its replayed calls, there were {} different ones; {} of their work was for the numbers of \
                  an earlier call.",
                 NoteValue::number(asked.calls),
                 NoteValue::number(asked.different),
                 percent(asked.part * 100.0),
-            ),
-            "diagnose --deepen",
-        );
+            ));
         found.because(
             format!("These functions cost {} of the CPU time there.", percent(seen.share(cost))),
             explain(seen, *function),

@@ -40,7 +40,7 @@ impl Kind for TextConversion {
     }
 
     fn advice(&self) -> &'static str {
-        "Copy values in their binary form, and convert once, where text is read or written. `std::from_chars` and \
+        "Copy values in their binary form, and convert once, where text is read or written. In C++, `std::from_chars` and \
          `std::to_chars` are cheaper than streams."
     }
 
