@@ -11,7 +11,7 @@ use crate::analyses::diagnose::finding::{Confidence, Found, ns, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::steps::Steps;
 use std::collections::BTreeMap;
-use stepscope_model::StackId;
+use stepscope_model::{NoteValue, StackId};
 use stepscope_stats::Distribution;
 
 /// How many times as long as the median step.
@@ -141,8 +141,8 @@ impl Kind for Stalls {
                 both.weight * 10 >= seen.sum(|stack| outer[stack.index()]).weight * 8
             };
             found.retain(|(_, outer)| !same(outer));
-            let title =
-                format!("{} steps in {} take {} because of `{}`", number, kept.len(), ns(mean), seen.name(function));
+            let (number, all) = (NoteValue::number(number as u64), NoteValue::number(kept.len() as u64));
+            let title = format!("{number} of {all} steps take {} because of `{}`", ns(mean), seen.name(function));
             let without = parts(under.iter().copied());
             let one = Found::of(seen, function, title, without).sure(Confidence::Strong).because(
                 format!(
