@@ -305,11 +305,6 @@ impl<W: Target> Assembler<W> {
             Body::Map(map) => self.map(map, sink),
             Body::Switch(switch) => self.add_switch(switch, &record, sink),
             Body::Lost(count) => self.losses.lost_records = self.losses.lost_records.saturating_add(count),
-            Body::LostSamples(count) => {
-                let losses = &mut self.losses;
-                losses.lost_records = losses.lost_records.saturating_add(count);
-                losses.dropped_samples = losses.dropped_samples.saturating_add(count);
-            }
             Body::Throttled => self.losses.throttled += 1,
             Body::Other => {}
         }

@@ -192,7 +192,6 @@ impl Builder {
                 self.rooms.add(Waited::new(wait.start_ns..wait.end_ns, wait.runnable_ns, wait.count));
                 self.note_first(Some(wait.start_ns));
                 self.running.add_wait(&wait);
-                self.readings.add_wait(&wait);
                 if !self.rows_come_later {
                     self.waits.push(wait);
                 }
@@ -352,20 +351,20 @@ impl Builder {
         let marks = self.marks.resolve(&mut capture);
         let malformed = &mut capture.info.losses.malformed_records;
         *malformed = malformed.saturating_add(self.malformed);
-        let stolen_ns = self.machine.as_ref().and_then(|(start, end)| end.stolen_ns?.checked_sub(start.stolen_ns?));
-        let account = KernelAccount::of(&capture, &self.readings);
-        match self.has_lost_waits {
-            true => account.count_lost_waits(&mut capture),
-            false => account.reconcile(&mut capture, self.exit_usage, stolen_ns.unwrap_or(0)),
-        }
         let switch_cost_ns = self.exit_usage.and_then(|exit| switch_cost_ns(&capture, exit, &self.rooms)).unwrap_or(0);
         // The cost is that of all waits, so it is unknown if some are lost.
         let switch_cost_ns = if self.has_lost_waits { 0 } else { switch_cost_ns };
         // Without some waits, running time is not exact.
         let running = if self.has_lost_waits { RunningTimes::default() } else { self.running };
         let weights = SampleWeights::of(&capture, running, switch_cost_ns);
-        let rows = RowSink::new(capture, nodes, weights);
-        Named { rows: rows.with_marks(marks).with_switch_cost(switch_cost_ns), machine: self.machine }
+        let account = KernelAccount::of(&capture, &self.readings);
+        let rows = RowSink::new(capture, nodes, account, weights);
+        Named {
+            rows: rows.with_marks(marks).with_switch_cost(switch_cost_ns),
+            machine: self.machine,
+            exit_usage: self.exit_usage,
+            has_lost_waits: self.has_lost_waits,
+        }
     }
 
     /// Ends the threads of a recorder that was killed.
@@ -393,12 +392,19 @@ impl Builder {
 struct Named {
     rows: RowSink,
     machine: Option<(MachineReading, MachineReading)>,
+    exit_usage: Option<ExitUsage>,
+    has_lost_waits: bool,
 }
 
 impl Named {
     /// Completes the capture.
     fn build(self) -> Result<Capture, DiskError> {
-        let (mut capture, coverage) = self.rows.finish()?;
+        let (mut capture, account, coverage) = self.rows.finish()?;
+        let stolen_ns = self.machine.as_ref().and_then(|(start, end)| end.stolen_ns?.checked_sub(start.stolen_ns?));
+        match self.has_lost_waits {
+            true => account.count_lost_waits(&mut capture),
+            false => account.reconcile(&mut capture, self.exit_usage, stolen_ns.unwrap_or(0)),
+        }
         coverage.note(&mut capture);
         if let Some((start, end)) = &self.machine {
             let losses = &capture.info.losses;
@@ -441,7 +447,7 @@ fn note_problems(capture: &mut Capture, problems: BTreeSet<String>) {
 /// What the kernel charges a launched program for a switch before its record, if nothing was lost.
 fn switch_cost_ns(capture: &Capture, exit: ExitUsage, rooms: &Rooms) -> Option<u64> {
     let losses = &capture.info.losses;
-    let is_whole = !losses.may_lack_switches() && losses.unknown_cpu_ns.is_none_or(|ns| ns == 0);
+    let is_whole = losses.lost_records == 0 && losses.unknown_cpu_ns.is_none_or(|ns| ns == 0);
     capture.processes.first().filter(|process| is_whole && process.pid == exit.pid)?;
     let by_switches_ns = capture.threads.iter().try_fold(0_u64, |sum, thread| sum.checked_add(thread.cpu_ns?))?;
     rooms.cost_ns(by_switches_ns, exit.cpu_ns)

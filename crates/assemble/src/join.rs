@@ -369,7 +369,6 @@ pub(crate) fn join_losses(joined: &mut Losses, segment: &Losses) {
     // Every field is named, so that a new one cannot be forgotten.
     *joined = Losses {
         lost_records: sum(joined.lost_records, segment.lost_records),
-        dropped_samples: sum(joined.dropped_samples, segment.dropped_samples),
         throttled: sum(joined.throttled, segment.throttled),
         samples: sum(joined.samples, segment.samples),
         truncated_stacks: sum(joined.truncated_stacks, segment.truncated_stacks),

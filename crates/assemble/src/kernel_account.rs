@@ -5,15 +5,13 @@
 //! more than the readings' error, records were lost: the difference is taken off the thread's CPU time, and counted.
 //!
 //! A reading may come late or belong to a time before the thread ran, and the account at exit has no such error. So nothing is
-//! taken off a program whose time agrees with its account at exit, if no record of a switch was lost.
-//!
-//! All this is known when the log was read once, before samples are weighed by the time of their thread.
+//! taken off a program whose time agrees with its account at exit, if no record was lost.
 
 use std::collections::BTreeMap;
 
-use stepscope_model::{Capture, Thread};
+use stepscope_model::{Capture, Thread, Wait};
 
-use crate::entry::{ThreadRef, Wait};
+use crate::entry::ThreadRef;
 
 /// The quantity of a thread's CPU time, as the recorder names it.
 const THREAD_CPU: &str = "thread_cpu_ns";
@@ -38,14 +36,20 @@ pub(crate) struct KernelAccount {
 }
 
 impl KernelAccount {
-    /// `capture` has threads, and `readings` their waits.
+    /// `capture` has threads. Its waits are [added](Self::add) one by one.
     pub fn of(capture: &Capture, readings: &Readings) -> Self {
-        let of_thread = |index| readings.0.get(&index);
-        let compared = |index| Compared::of(capture, index, of_thread(index)?);
-        let threads = 0..capture.threads.len();
-        Self {
-            compared: threads.clone().map(compared).collect(),
-            off_ns: threads.map(|index| of_thread(index).map_or(0, |thread| thread.off_ns)).collect(),
+        let compared = |index| Compared::of(capture, index, readings.0.get(&index)?);
+        let threads = capture.threads.len();
+        Self { compared: (0..threads).map(compared).collect(), off_ns: vec![0; threads] }
+    }
+
+    /// Adds a wait.
+    pub fn add(&mut self, wait: &Wait) {
+        let off_ns = &mut self.off_ns[wait.thread.index()];
+        *off_ns = off_ns.saturating_add(wait.end_ns.saturating_sub(wait.start_ns));
+        if let Some(compared) = &mut self.compared[wait.thread.index()] {
+            let off_ns = wait.end_ns.min(compared.end_ns).saturating_sub(wait.start_ns.max(compared.start_ns));
+            compared.off_ns = compared.off_ns.saturating_add(off_ns);
         }
     }
 
@@ -68,7 +72,7 @@ impl KernelAccount {
         let launched = exit.filter(|exit| capture.processes.first().is_some_and(|process| process.pid == exit.pid));
         let alone = launched.filter(|_| capture.processes.len() == 1);
         let is_confirmed = alone.is_some_and(|exit| {
-            !capture.info.losses.may_lack_switches()
+            capture.info.losses.lost_records == 0
                 && excess_at_exit_ns(capture, u64::MAX, exit.cpu_ns, stolen_ns).is_none()
         });
         let (mut account, mut unread_ns) = (None, 0_u64);
@@ -154,23 +158,21 @@ struct Compared {
 
 impl Compared {
     /// From the thread's start, if that is recorded, or else the first reading, to the last reading.
-    fn of(capture: &Capture, thread: usize, readings: &ThreadReadings) -> Option<Self> {
+    fn of(capture: &Capture, thread: usize, readings: &FirstAndLast) -> Option<Self> {
         let thread_row = &capture.threads[thread];
         let recording_ns = capture.info.start_ns.unwrap_or(0);
-        let [first, last] = readings.first_and_last?;
-        let (first_ns, first_cpu_ns) = (first.time_ns, first.cpu_ns);
+        let (first_ns, first_cpu_ns) = readings.first;
         // A thread that was found after its start has CPU time from before that.
         let is_since =
             |start_ns: u64| first_cpu_ns <= first_ns.saturating_sub(start_ns).saturating_add(READING_ERROR_NS);
         let started_ns = thread_row.start_ns.filter(|&start_ns| start_ns > recording_ns && is_since(start_ns));
-        let (start_ns, before_ns, off_before_ns) =
-            started_ns.map_or((first_ns, first_cpu_ns, first.off_ns), |start_ns| (start_ns, 0, 0));
+        let (start_ns, before_ns) = started_ns.map_or(readings.first, |start_ns| (start_ns, 0));
         // Time between a reading and the thread's start is neither running nor a wait.
         let start_ns = start_ns.max(thread_row.start_ns.unwrap_or(0));
-        let end_ns = last.time_ns.min(thread_row.end_ns.unwrap_or(u64::MAX));
-        let by_kernel_ns = last.cpu_ns.saturating_sub(before_ns);
-        let off_ns = last.off_ns.saturating_sub(off_before_ns);
-        (end_ns > start_ns).then_some(Self { start_ns, end_ns, off_ns, by_kernel_ns })
+        let (last_ns, after_ns) = readings.last;
+        let end_ns = last_ns.min(thread_row.end_ns.unwrap_or(u64::MAX));
+        let by_kernel_ns = after_ns.saturating_sub(before_ns);
+        (end_ns > start_ns).then_some(Self { start_ns, end_ns, off_ns: 0, by_kernel_ns })
     }
 
     fn by_switches_ns(&self) -> u64 {
@@ -182,49 +184,24 @@ impl Compared {
     }
 }
 
-/// The kernel's readings of each thread's CPU time, and the time off the CPU until each.
+/// The kernel's first and last reading of each thread's CPU time.
 #[derive(Debug, Default)]
-pub(crate) struct Readings(BTreeMap<usize, ThreadReadings>);
+pub(crate) struct Readings(BTreeMap<usize, FirstAndLast>);
 
-#[derive(Debug, Default)]
-struct ThreadReadings {
-    first_and_last: Option<[Reading; 2]>,
-    /// Time off the CPU so far.
-    off_ns: u64,
-}
-
-/// CPU time of a thread at a time.
+/// Two readings, each with its time.
 #[derive(Debug, Clone, Copy)]
-struct Reading {
-    time_ns: u64,
-    cpu_ns: u64,
-    /// The thread's time off the CPU until then.
-    off_ns: u64,
+struct FirstAndLast {
+    first: (u64, u64),
+    last: (u64, u64),
 }
 
 impl Readings {
     /// Adds a reading of a quantity of a thread, if it is its CPU time.
     pub fn add(&mut self, time_ns: u64, thread: Option<ThreadRef>, name: &str, value: i64) {
         let Some(thread) = thread.filter(|_| name == THREAD_CPU) else { return };
-        let known = self.0.entry(thread.0 as usize).or_default();
-        let reading = Reading { time_ns, cpu_ns: u64::try_from(value).unwrap_or(0), off_ns: known.off_ns };
-        let [first, last] = known.first_and_last.get_or_insert([reading; 2]);
-        if time_ns < first.time_ns {
-            *first = reading;
-        }
-        if time_ns >= last.time_ns {
-            *last = reading;
-        }
-    }
-
-    /// Adds a wait. It may have started before readings that are known already: switches are read later.
-    pub fn add_wait(&mut self, wait: &Wait) {
-        let known = self.0.entry(wait.thread.0 as usize).or_default();
-        known.off_ns = known.off_ns.saturating_add(wait.end_ns.saturating_sub(wait.start_ns));
-        for reading in known.first_and_last.iter_mut().flatten() {
-            let until_ns = wait.end_ns.min(reading.time_ns).saturating_sub(wait.start_ns);
-            reading.off_ns = reading.off_ns.saturating_add(until_ns);
-        }
+        let reading = (time_ns, u64::try_from(value).unwrap_or(0));
+        let known = self.0.entry(thread.0 as usize).or_insert(FirstAndLast { first: reading, last: reading });
+        (known.first, known.last) = (known.first.min(reading), known.last.max(reading));
     }
 }
 
@@ -250,11 +227,10 @@ mod tests {
             cpu_ns: Some(1_000 * MS - off_ns),
             ..Thread::default()
         });
-        assert_eq!(thread.index(), 0);
-        let wait = |&(start, end): &(u64, u64)| Wait {
+        capture.waits.extend(off.iter().map(|(start, end)| Wait {
             start_ns: start * MS,
             end_ns: end * MS,
-            thread: ThreadRef(0),
+            thread,
             stack: None,
             state: WaitState::Blocked,
             runnable_ns: None,
@@ -262,12 +238,11 @@ mod tests {
             waker: None,
             waker_stack: None,
             count: 1,
-        };
+        }));
         let mut read = Readings::default();
         for (time, cpu_ms) in readings {
             read.add(time * MS, Some(ThreadRef(0)), THREAD_CPU, cpu_ms * MS as i64);
         }
-        off.iter().map(wait).for_each(|wait| read.add_wait(&wait));
         (capture, read)
     }
 
@@ -275,7 +250,8 @@ mod tests {
         (mut capture, readings): (Capture, Readings),
         exit: Option<ExitUsage>,
     ) -> (Option<u64>, Option<u64>, Option<u64>) {
-        let account = KernelAccount::of(&capture, &readings);
+        let mut account = KernelAccount::of(&capture, &readings);
+        capture.waits.iter().for_each(|wait| account.add(&wait));
         account.reconcile(&mut capture, exit, 0);
         let losses = &capture.info.losses;
         (

@@ -54,23 +54,12 @@ impl Record<'_> {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Body<'a> {
     Sample(RawSample<'a>),
-    Comm {
-        ids: ThreadIds,
-        name: String,
-        exec: bool,
-    },
-    Fork {
-        child: ThreadIds,
-        parent: ThreadIds,
-    },
-    Exit {
-        tid: u32,
-    },
+    Comm { ids: ThreadIds, name: String, exec: bool },
+    Fork { child: ThreadIds, parent: ThreadIds },
+    Exit { tid: u32 },
     Map(Map),
     Switch(Switch),
     Lost(u64),
-    /// Only samples were lost.
-    LostSamples(u64),
     Throttled,
     Other,
 }
@@ -266,7 +255,7 @@ impl<'a> Record<'a> {
                 cursor.u64()?;
                 Body::Lost(cursor.u64()?)
             }
-            RecordType::LOST_SAMPLES => Body::LostSamples(cursor.u64()?),
+            RecordType::LOST_SAMPLES => Body::Lost(cursor.u64()?),
             RecordType::THROTTLE => Body::Throttled,
             _ => Body::Other,
         };

@@ -235,6 +235,7 @@ fn resolve(marked: &[MarkThread], capture: &mut Capture) -> Vec<ThreadId> {
 mod tests {
     use super::*;
     use crate::entry::Sink;
+    use crate::kernel_account::{KernelAccount, Readings};
     use crate::rows::RowSink;
     use crate::sample_weights::SampleWeights;
     use stepscope_model::{CaptureInfo, Process};
@@ -254,7 +255,8 @@ mod tests {
         let others = entries.iter().filter(|entry| !matches!(entry, Entry::StepMark { .. }));
         others.for_each(|entry| tables.accept(entry).unwrap());
         let marks = tables.resolve(&mut capture);
-        let mut rows = RowSink::new(capture, Vec::new(), SampleWeights::default()).with_marks(marks);
+        let account = KernelAccount::of(&capture, &Readings::default());
+        let mut rows = RowSink::new(capture, Vec::new(), account, SampleWeights::default()).with_marks(marks);
         entries.into_iter().for_each(|entry| rows.take(entry));
         let (capture, ..) = rows.finish().unwrap();
         capture.check().unwrap();

@@ -13,6 +13,7 @@ use stepscope_model::{
 };
 
 use crate::entry::{self, Entry, Sink, StackRef};
+use crate::kernel_account::KernelAccount;
 use crate::marks::Marks;
 use crate::sample_weights::{NOT_SAMPLED, SampleWeights};
 use crate::steps::{StepMaker, StepStart};
@@ -34,6 +35,7 @@ pub(crate) struct RowSink {
     error: Option<DiskError>,
     /// What the kernel charges for a switch before its record.
     switch_cost_ns: u64,
+    account: KernelAccount,
     coverage: Coverage,
     weights: SampleWeights,
     /// The stack of time without samples.
@@ -42,7 +44,12 @@ pub(crate) struct RowSink {
 
 impl RowSink {
     /// Rows stay in memory unless [`write_to`](Self::write_to) is called.
-    pub fn new(mut capture: Capture, nodes: Vec<Option<StackId>>, weights: SampleWeights) -> Self {
+    pub fn new(
+        mut capture: Capture,
+        nodes: Vec<Option<StackId>>,
+        account: KernelAccount,
+        weights: SampleWeights,
+    ) -> Self {
         let coverage = Coverage::of(&capture, weights.per_thread);
         let not_sampled = weights.has_not_sampled().then(|| {
             let frame = capture.intern_frame(Frame::named(NOT_SAMPLED));
@@ -58,6 +65,7 @@ impl RowSink {
             tables: None,
             error: None,
             switch_cost_ns: 0,
+            account,
             coverage,
             weights,
             not_sampled,
@@ -124,6 +132,7 @@ impl RowSink {
             let runnable_ns = wait.runnable_ns.map_or(0, |_| earlier_ns);
             thread.runnable_ns = thread.runnable_ns.map(|ns| ns.saturating_sub(runnable_ns));
         }
+        self.account.add(&wait);
         match &mut self.tables {
             None => self.capture.waits.push(wait),
             Some(tables) if self.error.is_none() => self.error = tables.add_wait(&self.capture, wait).err(),
@@ -220,7 +229,7 @@ impl RowSink {
     }
 
     /// Completes the tables. Gives the capture, and the sums of its rows.
-    pub fn finish(mut self) -> Result<(Capture, Coverage), DiskError> {
+    pub fn finish(mut self) -> Result<(Capture, KernelAccount, Coverage), DiskError> {
         self.add_not_sampled(u64::MAX);
         std::mem::take(&mut self.steps).finish(|step| self.add_step(step));
         std::mem::take(&mut self.marks).finish(|scope| self.push_scope(scope));
@@ -240,7 +249,7 @@ impl RowSink {
             self.capture.info.dimensions.insert(Dimension::Steps, DimensionStatus::Recorded);
         }
         explain_no_steps(&mut self.capture);
-        Ok((self.capture, self.coverage))
+        Ok((self.capture, self.account, self.coverage))
     }
 
     fn has(&self, thread: entry::ThreadRef, stacks: [Option<StackRef>; 2]) -> bool {

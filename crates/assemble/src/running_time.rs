@@ -35,7 +35,6 @@ impl RunningTimes {
         self.period_ns = sample.weight;
         if let Some(thread) = self.threads.get_mut(sample.thread.0 as usize) {
             thread.samples += 1;
-            thread.cpus |= sample.cpu.map_or(1, |cpu| 1 << (cpu % u64::BITS));
             thread.open.samples += 1;
         }
     }
@@ -48,14 +47,6 @@ impl RunningTimes {
         let waits = Waited::new(wait.start_ns..wait.end_ns, wait.runnable_ns, wait.count);
         thread.runs += waits.count;
         thread.room_ns = thread.room_ns.saturating_add(waits.room_ns().saturating_mul(waits.count));
-    }
-
-    /// Whether all threads together lasted for this many periods on each of their CPUs.
-    pub fn last_for(&self, periods: u64) -> bool {
-        let ran: Vec<_> = self.threads.iter().filter(|thread| thread.ran_ns > 0).collect();
-        let least_ns =
-            ran.iter().map(|thread| thread.cpus()).sum::<u64>().saturating_mul(self.period_ns.saturating_mul(periods));
-        ran.iter().map(|thread| thread.ran_ns).fold(0, u64::saturating_add) >= least_ns
     }
 
     pub fn end_thread(&mut self, thread: ThreadRef, time_ns: Option<u64>) {
@@ -88,8 +79,6 @@ pub(crate) struct ThreadRun {
     since_ns: Option<u64>,
     pub ran_ns: u64,
     pub samples: u64,
-    /// A bit for each CPU that it was sampled on; beyond 64, several share one.
-    cpus: u64,
     blocks: Vec<Block>,
     open: Block,
     doublings: u32,
@@ -126,11 +115,6 @@ impl ThreadRun {
     /// By how much all runs together started earlier than their records, at this cost of a switch.
     pub fn switch_cost_ns(&self, cost_ns: u64) -> u64 {
         cost_ns.saturating_mul(self.runs).min(self.room_ns)
-    }
-
-    /// The CPUs that it was sampled on. A thread that was not sampled was on one.
-    pub fn cpus(&self) -> u64 {
-        self.cpus.count_ones().max(1).into()
     }
 
     /// All blocks. The last one has the rest.

@@ -11,12 +11,8 @@
 //! Why also for **timers of threads**, which stop while the thread waits: they take the first sample after a full period, and
 //! each CPU has its own, so short threads lack samples. Long threads lack some, too: where two threads of a program follow each
 //! other on a CPU, the kernel exchanges their timers, and what a timer has counted ends with a short thread. The main thread of
-//! a program that starts threads of 1 ms had 54 % of its samples.
-//!
-//! **Kernel time** is not sampled by timers of threads without rights for the kernel, and a timer does not skip it: the period goes on. So a
-//! thread's time beyond that of its samples is kernel time, and has the frame [`NOT_SAMPLED`] instead of that of user code, but for a
-//! sixteenth: timers are late. Each of a thread's timers loses a part of a period at its end. Where that is more than a part in
-//! [`LEAST_PERIODS`], or where records were lost, missing samples have other causes, and kernel time counts where the thread was sampled.
+//! a program that starts threads of 1 ms had 54 % of its samples. Such timers may not sample the kernel either, so kernel time
+//! counts where the thread was sampled.
 //!
 //! Threads that are **shorter than a block** share their time and samples with threads like them. Timers of the machine hit
 //! them by chance, so those of the same name are alike, and else all. Timers of threads miss the shortest, so those of the
@@ -31,14 +27,10 @@ use crate::running_time::{BLOCK_PERIODS, Block, FEW_SAMPLES, RunningTimes, Threa
 /// The frame of CPU time that has no samples.
 pub(crate) const NOT_SAMPLED: &str = "[not sampled]";
 /// A sample in a block does not stand for more than this many periods: the record of a switch was lost, timers were stopped,
-/// or most of the time is the kernel's. Where full rings dropped samples, each one left may stand for as many more.
+/// or most of the time is the kernel's.
 const MOST_PERIODS: u64 = 4;
 /// A thread without samples is like another one that ran up to 2^3 times as long, or as short.
 const ALIKE_ORDERS: u32 = 3;
-/// If threads last for fewer periods on each of their CPUs, missing samples do not tell kernel time.
-const LEAST_PERIODS: u64 = 64;
-/// Interrupts, switches and a hypervisor delay timers: on a busy machine, up to this part of a thread's samples is missing for that.
-const DELAYED: f64 = 1.0 / 16.0;
 
 /// The weights of all CPU samples.
 #[derive(Debug, Default)]
@@ -97,17 +89,6 @@ impl Pool {
     }
 }
 
-/// The time of a thread with blocks.
-#[derive(Debug, Clone, Copy)]
-struct Time {
-    exact_ns: u64,
-    /// The part that its samples stand for.
-    seen: f64,
-    period_ns: u64,
-    /// The most that a sample stands for.
-    most_ns: u64,
-}
-
 /// One weight for all samples of a thread.
 fn even(weight_ns: u64) -> Vec<Weight> {
     vec![Weight { end_ns: u64::MAX, weight_ns }]
@@ -124,12 +105,6 @@ impl SampleWeights {
         let mut weights = Self { event: Some(event), per_thread, ..Self::default() };
         weights.threads.resize(capture.threads.len(), Vec::new());
         let period_ns = running.period_ns;
-        let losses = &capture.info.losses;
-        let taken = (losses.samples as f64).max(1.0);
-        let most_ns =
-            (period_ns.saturating_mul(MOST_PERIODS) as f64 * (1.0 + losses.dropped_samples as f64 / taken)) as u64;
-        let alike_orders = if losses.dropped_samples > 0 { u64::BITS } else { ALIKE_ORDERS };
-        let tells_kernel_time = per_thread && losses.lost_records == 0 && running.last_for(LEAST_PERIODS);
         let mut pools: BTreeMap<Family<'_>, Pool> = BTreeMap::new();
         for (index, run) in std::mem::take(&mut running.threads).into_iter().enumerate().take(capture.threads.len()) {
             let Some(cpu_ns) = capture.threads[index].cpu_ns.filter(|&ns| ns > 0 && run.ran_ns > 0) else { continue };
@@ -139,30 +114,25 @@ impl SampleWeights {
                 let pool = Pool { ran_ns: exact_ns, samples: run.samples, members: vec![index] };
                 pools.entry(family(capture, index, binary_order)).or_default().add(pool);
             } else {
-                // Two timers on each CPU lose half a period each, and take half of all samples.
-                let seen_ns = (run.samples + run.cpus()).saturating_mul(period_ns);
-                let seen = if tells_kernel_time { seen_ns as f64 / exact_ns as f64 + DELAYED } else { 1.0 };
-                let seen = seen.min(1.0);
-                weights.weigh_blocks(capture, index, run, Time { exact_ns, seen, period_ns, most_ns });
+                weights.weigh_blocks(capture, index, run, exact_ns, period_ns);
             }
         }
         match per_thread {
-            true => weights.weigh_alike(capture, pools, alike_orders),
-            false => weights.weigh_hit_by_chance(pools, most_ns),
+            true => weights.weigh_alike(capture, pools),
+            false => weights.weigh_hit_by_chance(pools, period_ns.saturating_mul(MOST_PERIODS)),
         }
         weights.not_sampled.sort_by_key(|row| std::cmp::Reverse(row.time_ns));
         weights
     }
 
     /// A thread with blocks. Their times add up to the thread's.
-    fn weigh_blocks(&mut self, capture: &Capture, index: usize, run: ThreadRun, time: Time) {
-        let Time { exact_ns, seen, period_ns, most_ns } = time;
+    fn weigh_blocks(&mut self, capture: &Capture, index: usize, run: ThreadRun, exact_ns: u64, period_ns: u64) {
         let scale = exact_ns as f64 / run.ran_ns as f64;
         let mut rest_ns = 0;
         let weight = |Block { end_ns, ran_ns, samples }: Block| {
             let ran_ns = (ran_ns as f64 * scale) as u64;
-            let weight_ns = (ran_ns as f64 * seen) as u64 / samples.max(1);
-            let is_likely = samples > 0 && weight_ns <= most_ns;
+            let weight_ns = ran_ns / samples.max(1);
+            let is_likely = samples > 0 && weight_ns <= period_ns.saturating_mul(MOST_PERIODS);
             let weight_ns = if is_likely { weight_ns } else { period_ns };
             rest_ns += ran_ns.saturating_sub(weight_ns.saturating_mul(samples));
             Weight { end_ns, weight_ns }
@@ -187,13 +157,13 @@ impl SampleWeights {
     }
 
     /// Short threads, under timers of threads.
-    fn weigh_alike(&mut self, capture: &Capture, pools: BTreeMap<Family<'_>, Pool>, alike_orders: u32) {
+    fn weigh_alike(&mut self, capture: &Capture, pools: BTreeMap<Family<'_>, Pool>) {
         let has_samples = |(_, pool): &(Family<'_>, Pool)| pool.samples > 0;
         let (sampled, empty): (Vec<_>, Vec<_>) = pools.into_iter().partition(has_samples);
         let mut sampled: BTreeMap<_, _> = sampled.into_iter().collect();
         for (family, pool) in empty {
             let of_order = |binary_order| Family { binary_order, ..family };
-            let orders = [family.binary_order.saturating_sub(alike_orders), family.binary_order + alike_orders];
+            let orders = [family.binary_order.saturating_sub(ALIKE_ORDERS), family.binary_order + ALIKE_ORDERS];
             let alike = sampled.range_mut(of_order(orders[0])..=of_order(orders[1]));
             if let Some((_, like)) = alike.min_by_key(|(like, _)| like.binary_order.abs_diff(family.binary_order)) {
                 like.add(pool);

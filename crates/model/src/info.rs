@@ -388,8 +388,6 @@ pub struct Conditions {
 pub struct Losses {
     /// Records that the kernel dropped because a ring was full.
     pub lost_records: u64,
-    /// Of these, samples whose ring holds nothing else. Their loss hits all code alike: what a sample stands for comes from switches.
-    pub dropped_samples: u64,
     /// Times the kernel throttled sampling.
     pub throttled: u64,
     /// Samples taken, of any event.
@@ -461,11 +459,6 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Whether records of switches may be lost, by which the running time of threads is known.
-    pub fn may_lack_switches(&self) -> bool {
-        self.lost_records > self.dropped_samples
-    }
-
     /// Sampled weight over what could have been sampled (exact thread CPU time); erratum 3 of the Gazebo study.
     pub fn coverage(&self) -> Option<f64> {
         let cpu = self.cpu_time_ns.filter(|&ns| ns > 0)?;

@@ -436,8 +436,7 @@ fn summarise(capture: &Capture, folder: &Path, reason: &Reason) {
         plural(capture.threads.len(), "thread")
     );
     if losses.lost_records > 0 {
-        let what = if losses.may_lack_switches() { "record" } else { "sample" };
-        let records = plural(losses.lost_records as usize, what);
+        let records = plural(losses.lost_records as usize, "record");
         eprintln!("lost: {records}, because they came faster than they could be read");
     }
     if losses.lost_marks > 0 {

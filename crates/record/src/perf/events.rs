@@ -24,10 +24,6 @@ use super::{FunctionProbe, Kernel, Kind, Sampling, Scope, Tracepoint, UserRegist
 use crate::clock;
 
 const MIN_PAGES: usize = 8;
-/// Where samples have rings of their own, the other rings have this size: some thousand switches.
-const SIDE_BAND_BYTES: usize = 256 << 10;
-/// Smaller rings are not divided.
-const LEAST_DIVIDED_BYTES: usize = 1 << 20;
 /// 64 KiB: a thousand records without a stack.
 const PAGES_APART: NonZeroUsize = NonZeroUsize::new(16).expect("not zero");
 
@@ -38,10 +34,6 @@ struct Open {
 }
 
 /// Open events and the rings that they write to, one ring per CPU.
-///
-/// Without rights for the whole machine, there is another one per CPU, for all that has a copied stack. Such a recorder has no priority either:
-/// beside hundreds of busy threads its rings fill with stacks. The exact running time of each thread, by which samples are weighed, is in the
-/// switches and exits. These are small, so their ring has room for seconds. Then only samples are lost, of all threads alike.
 pub(crate) struct Events {
     scope: Scope,
     /// The recorded processes. Without rights for the whole machine, the same as `scope`.
@@ -49,8 +41,6 @@ pub(crate) struct Events {
     pub(super) sampling: Sampling,
     cpus: Vec<u32>,
     rings: Vec<Ring>,
-    /// Where the rings of samples start, if they have their own.
-    of_samples: Option<usize>,
     open: Vec<Open>,
     /// Replaces events of single threads where the whole machine is observed and the kernel allows it.
     filter: Option<TreeFilter>,
@@ -74,62 +64,6 @@ impl Events {
     /// Opens the side-band event on every CPU and maps the rings. They are as large as asked for, or as the limits on
     /// locked memory allow.
     pub fn open(scope: Scope, tree: Scope, sampling: Sampling, ring_bytes: usize) -> io::Result<Self> {
-        if scope != Scope::Machine
-            && let Ok(Some(events)) = Self::open_divided(&scope, &tree, sampling, ring_bytes)
-        {
-            return Ok(events);
-        }
-        Self::open_together(scope, tree, sampling, ring_bytes)
-    }
-
-    /// The same with rings of their own for samples; `None` if these would be too small.
-    fn open_divided(scope: &Scope, tree: &Scope, sampling: Sampling, ring_bytes: usize) -> io::Result<Option<Self>> {
-        let page = crate::proc::page_bytes() as usize;
-        let mut events = Self::open_together(scope.clone(), tree.clone(), sampling, SIDE_BAND_BYTES)?;
-        if events.rings.iter().any(|ring| ring.length() < SIDE_BAND_BYTES) {
-            return Ok(None);
-        }
-        let side_bands = events.rings.len();
-        let Some(&first) = events.scope.targets().first() else { return Ok(None) };
-        let mut bytes = ring_bytes.next_power_of_two();
-        while bytes >= LEAST_DIVIDED_BYTES {
-            match events.add_sample_rings(first, bytes / page) {
-                Ok(()) => {
-                    events.of_samples = Some(side_bands);
-                    return Ok(Some(events));
-                }
-                Err(_) => {
-                    // They count against one limit.
-                    events.rings.truncate(side_bands);
-                    bytes /= 2;
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Maps one more ring of each CPU, behind an event that writes nothing.
-    fn add_sample_rings(&mut self, target: i32, pages: usize) -> io::Result<()> {
-        let pages = NonZeroUsize::new(pages).ok_or(io::ErrorKind::InvalidInput)?;
-        let mut attr = self.attr(Kind::Side, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_DUMMY as u64);
-        // Inherited as the others are: the kernel exchanges the timers of two threads only if both have all events, and
-        // threads shorter than a period have samples by that alone.
-        attr.set_task(0);
-        attr.set_watermark(1);
-        attr.__bindgen_anon_2.wakeup_watermark = (pages.get() * crate::proc::page_bytes() as usize / 4) as u32;
-        let leaders = self.cpus.iter().map(|&cpu| open_event(&mut attr, target, cpu as i32));
-        let leaders = leaders.collect::<io::Result<Vec<_>>>()?;
-        let rings =
-            leaders.iter().map(|leader| Ring::map_for_samples(leader, pages)).collect::<io::Result<Vec<_>>>()?;
-        for (leader, ring) in leaders.into_iter().zip(rings) {
-            self.waitable.push(ring.leader());
-            self.rings.push(ring);
-            self.register(Kind::Side, leader, &attr)?;
-        }
-        Ok(())
-    }
-
-    fn open_together(scope: Scope, tree: Scope, sampling: Sampling, ring_bytes: usize) -> io::Result<Self> {
         let page = crate::proc::page_bytes() as usize;
         let inheritance = matches!(tree, Scope::Threads(_)).then(Inheritance::default);
         let mut events = Self {
@@ -138,7 +72,6 @@ impl Events {
             sampling,
             cpus: online_cpus()?,
             rings: Vec::new(),
-            of_samples: None,
             open: Vec::new(),
             filter: None,
             filtered: Vec::new(),
@@ -175,7 +108,7 @@ impl Events {
                 // The first thread has ended, and the process goes on without it.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) && !rest.is_empty() => {
                     let living = Scope::Threads(rest.iter().map(|&thread| thread as u32).collect());
-                    return Self::open_together(living.clone(), living, sampling, ring_bytes);
+                    return Self::open(living.clone(), living, sampling, ring_bytes);
                 }
                 other => other?,
             };
@@ -201,7 +134,7 @@ impl Events {
             let Self { scope, tree, sampling, rings, open, .. } = events;
             // While they are there, they count against the limit, too.
             drop((rings, open));
-            return Self::open_together(scope, tree, sampling, pages * page);
+            return Self::open(scope, tree, sampling, pages * page);
         }
         for &target in rest {
             events.open_for_living(Kind::Side, &mut attr, target)?;
@@ -478,7 +411,7 @@ impl Events {
                 let cpu = self.cpus[index] as i32;
                 let opened = open_event(&mut leader, target, cpu).and_then(|leader| {
                     let event = open_member(&mut attr, target, cpu, &leader)?;
-                    set_output(&event, self.ring_for(&attr, index).leader())?;
+                    set_output(&event, self.rings[index].leader())?;
                     self.open.push(Open { kind, fd: leader });
                     self.register(kind, event, &attr)
                 });
@@ -494,16 +427,10 @@ impl Events {
     fn open_for(&mut self, kind: Kind, attr: &mut perf_event_attr, target: i32) -> io::Result<()> {
         for index in 0..self.cpus.len() {
             let event = open_event(attr, target, self.cpus[index] as i32)?;
-            set_output(&event, self.ring_for(attr, index).leader())?;
+            set_output(&event, self.rings[index].leader())?;
             self.register(kind, event, attr)?;
         }
         Ok(())
-    }
-
-    /// The ring of the CPU with this index that such an event writes to.
-    fn ring_for(&self, attr: &perf_event_attr, index: usize) -> &Ring {
-        let has_stack = attr.sample_type & sys::PERF_SAMPLE_STACK_USER as u64 != 0;
-        &self.rings[self.of_samples.filter(|_| has_stack).unwrap_or(0) + index]
     }
 
     fn register(&mut self, kind: Kind, fd: File, attr: &perf_event_attr) -> io::Result<()> {
@@ -512,9 +439,9 @@ impl Events {
         Ok(())
     }
 
-    /// Bytes of each ring that has samples.
+    /// Bytes of each ring.
     pub fn ring_bytes(&self) -> usize {
-        self.rings.get(self.of_samples.unwrap_or(0)).map_or(0, Ring::length)
+        self.rings.first().map_or(0, Ring::length)
     }
 
     /// Whether the kernel's share is recorded.
@@ -631,14 +558,7 @@ impl Events {
                 return;
             }
             let body = if sample { record.body_at_its_time(retimed) } else { record.body };
-            let (record_type, body) = match RecordType(record.kind) {
-                // The record has the id of the event that wrote next, and then the number that `LOST_SAMPLES` has alone.
-                RecordType::LOST if record.is_of_samples => {
-                    (RecordType::LOST_SAMPLES, body.get(8..).unwrap_or_default())
-                }
-                other => (other, body),
-            };
-            let raw = RawEventRecord::new(record_type, record.misc, RawData::Single(body), layout);
+            let raw = RawEventRecord::new(RecordType(record.kind), record.misc, RawData::Single(body), layout);
             state.take(kind, &raw);
         });
         switch_stacks
@@ -669,34 +589,4 @@ pub(crate) trait RecordTaker {
     fn note_other_switch(&mut self, cpu: u32, time_ns: u64, left: Option<u32>);
     /// Takes the next record.
     fn take(&mut self, kind: Kind, record: &RawEventRecord<'_>);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn without_the_whole_machine_stacks_have_rings_of_their_own() {
-        // SAFETY: only asks for a number.
-        let scope = Scope::Threads(vec![unsafe { libc::gettid() } as u32]);
-        let sampling = Sampling {
-            frequency_hz: 97,
-            stack_bytes: 8 << 10,
-            kernel: Kernel::Excluded,
-            switches: true,
-            registers: UserRegisters::ForStacks,
-        };
-        let events = match Events::open(scope.clone(), scope, sampling, 2 * LEAST_DIVIDED_BYTES) {
-            Ok(events) if events.of_samples.is_some() => events,
-            Ok(_) => return println!("skipped: stacks have rings of their own: locked memory is limited"),
-            Err(error) => return println!("skipped: stacks have rings of their own: {error}"),
-        };
-        let side = events.attr(Kind::Side, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_DUMMY as u64);
-        for index in 0..events.cpus.len() {
-            let (samples, others) = (events.ring_for(&events.cpu_clock(), index), events.ring_for(&side, index));
-            assert_ne!(samples.leader(), others.leader());
-            assert!(samples.length() >= LEAST_DIVIDED_BYTES && others.length() == SIDE_BAND_BYTES);
-        }
-        assert_eq!(events.rings.len(), 2 * events.cpus.len());
-    }
 }

@@ -26,8 +26,6 @@ pub(super) struct Ring {
     /// Time of the last record that was taken.
     last_ns: u64,
     leader: RawFd,
-    /// Whether only samples are written to it.
-    has_only_samples: bool,
 }
 
 // SAFETY: the mapping belongs to the ring alone, and no thread's identity is tied to it.
@@ -49,8 +47,6 @@ pub(super) struct RingRecord<'a> {
     /// The bytes after the header.
     pub body: &'a [u8],
     pub time: u64,
-    /// Whether its ring has only samples.
-    pub is_of_samples: bool,
 }
 
 impl<'a> RingRecord<'a> {
@@ -88,14 +84,7 @@ impl Ring {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { base: base.cast(), page, length, position: 0, last_ns: 0, leader: fd, has_only_samples: false })
-    }
-
-    /// Maps a ring to which only samples are written.
-    pub fn map_for_samples(leader: &File, pages: NonZeroUsize) -> io::Result<Self> {
-        let mut ring = Self::map(leader, pages)?;
-        ring.has_only_samples = true;
-        Ok(ring)
+        Ok(Self { base: base.cast(), page, length, position: 0, last_ns: 0, leader: fd })
     }
 
     /// The event to wait on.
@@ -204,9 +193,8 @@ pub(super) fn drain(
         }
         let ring = &mut rings[index];
         let header = ring.header(heads[index]).expect("it was there when its time was read");
-        let is_of_samples = ring.has_only_samples;
         let body = ring.bytes(ring.position + 8, usize::from(header.size) - 8, scratch);
-        take(RingRecord { kind: header.kind, misc: header.misc, body, time, is_of_samples });
+        take(RingRecord { kind: header.kind, misc: header.misc, body, time });
         ring.position += u64::from(header.size);
         ring.last_ns = time;
         // Large records make the kernel wait for room; small ones are given back together.
