@@ -1,5 +1,5 @@
 // defect: each step ends with a full check of the mesh (rings, twins, areas, and the link of each corner), although at most a handful of edges were flipped
-// kinds: check-each-step
+// kinds: no-effect-each-call
 // guilty: Upkeep::after, Inspector::visit, Rings::visit, Fans::visit, Weights::visit, World::step
 // phase: steady
 // gain: 40

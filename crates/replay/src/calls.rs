@@ -26,6 +26,12 @@ const LEAST_PER_WORD: u64 = 3;
 /// Least instructions of a call: a shorter one costs no more than to look up its result.
 const LEAST_INSTRUCTIONS: u64 = 150;
 
+/// Least part of what a call writes that has to be there already.
+const KEPT: f64 = 0.95;
+
+/// Part of a function's work that leaves its state as it is, from which on the program may be at rest.
+const RESTS: f64 = 0.9;
+
 /// Different arguments whose calls are all replayed, at most.
 const WATCHED: usize = 48;
 
@@ -79,6 +85,13 @@ pub struct Calls {
     instructions: Vec<u64>,
     repeated_bytes: Vec<[u64; 2]>,
     readings: Readings,
+    /// Instructions of calls that write what is there already.
+    kept_work: u64,
+    kept_words: Vec<u64>,
+    /// Of these calls, those that read most of it before.
+    kept_updates: usize,
+    /// Answers of calls that leave memory as it was.
+    answers: FxHashSet<u64>,
     /// Numbers that mathematical functions were asked about.
     asked: FxHashSet<u64>,
     /// Calls of these, their work, and that for the numbers of an earlier one: in all calls, and in those with the arguments of another.
@@ -133,6 +146,7 @@ impl Calls {
 
     /// Adds the call that [`wants`](Self::wants) chose. Changes of its memory may be worth a trial.
     pub fn add(&mut self, done: Done, mut memory: Memory<'_>) -> Option<Trial> {
+        self.add_effects(&done, &memory);
         let outputs = memory.outputs();
         let mut inputs = mem::take(&mut memory.inputs);
         let trial = self.readings.add(&done, &inputs, &memory.places, &outputs);
@@ -195,6 +209,22 @@ impl Calls {
         trial
     }
 
+    fn add_effects(&mut self, done: &Done, memory: &Memory<'_>) {
+        let left = memory.left();
+        // Registers that inlined code has its results in are not known.
+        if left.words == left.same && !self.is_inlined {
+            self.replays.effects.silent += 1;
+            self.answers.extend(done.answer);
+        }
+        let is_kept = left.words >= CONTENT as u64 && left.near as f64 >= KEPT * left.words as f64;
+        if is_kept && done.instructions >= left.words * LEAST_PER_WORD {
+            self.replays.effects.kept += 1;
+            self.kept_work += done.instructions;
+            self.kept_words.push(left.words);
+            self.kept_updates += usize::from(memory.is_update());
+        }
+    }
+
     fn add_mathematics(&mut self, all: &[Asked]) {
         for one in all.iter().take(MOST_KEYS.saturating_sub(self.asked.len())) {
             let again = if self.asked.insert(one.key) { 0 } else { one.instructions };
@@ -218,6 +248,14 @@ impl Calls {
         self.replays.input_bytes = median(&mut column(0));
         self.replays.output_bytes = median(&mut column(1));
         self.replays.scans = self.readings.finish();
+        let effects = &mut self.replays.effects;
+        effects.kept_part = ratio(self.kept_work, self.work[0]);
+        effects.kept_bytes = median(&mut self.kept_words) * 8;
+        effects.answers = self.answers.len();
+        // A state that always stays as it is belongs to a program at rest.
+        if self.kept_updates * 2 > effects.kept && effects.kept_part > RESTS {
+            (effects.kept, effects.kept_part) = (0, 0.0);
+        }
         // Calls with watched arguments come more often here than in the program.
         let [others, known] = self.mathematics.map(|[_, work, again]| ratio(again, work));
         self.replays.mathematics = Mathematics {

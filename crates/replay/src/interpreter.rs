@@ -20,6 +20,9 @@ use crate::step::{Action, Native, Pushed, SCRATCH, Step, Steps, VECTOR};
 /// Bits of the registers with arguments: six general ones, and eight vector registers.
 const ARGUMENTS: u32 = 1 << RDI | 1 << RSI | 1 << RDX | 1 << RCX | 1 << R8 | 1 << R9 | 0xff << VECTOR;
 
+/// Bits of the registers with results: two general ones, and two vector registers.
+const RESULTS: u32 = 1 << RAX | 1 << RDX | 3 << VECTOR;
+
 /// Bits of the registers that code can get values in: all but the stack pointer.
 const REGISTERS: u32 = !(1 << RSP);
 
@@ -44,6 +47,8 @@ pub struct Done {
     pub reads: u32,
     /// The registers that can hold results, as they are at the end.
     pub results: Vec<u64>,
+    /// What of these the caller uses, as far as its next instructions tell; hashed. `None` if it uses nothing.
+    pub answer: Option<u64>,
     /// Calls of mathematical functions.
     pub mathematics: Vec<Asked>,
 }
@@ -93,6 +98,37 @@ impl Asking {
         }
         Asked { key: key.finish(), instructions: instructions - self.before }
     }
+}
+
+/// The results of a call that its caller uses.
+struct AskedFor {
+    /// Bits of their registers.
+    registers: u32,
+    /// Whether only the lowest byte of RAX is used: a yes or no. The others hold anything.
+    is_byte: bool,
+}
+
+impl AskedFor {
+    /// Hash of the results; `None` if none is used.
+    fn answer(&self, registers: &Registers) -> Option<u64> {
+        let mut answer = FxHasher::default();
+        for (number, bits) in [(RAX, if self.is_byte { 0xff } else { u64::MAX }), (RDX, u64::MAX)] {
+            if self.registers >> number & 1 != 0 {
+                answer.write_u64(registers.general[number] & bits);
+            }
+        }
+        for number in (0..2).filter(|number| self.registers >> VECTOR >> number & 1 != 0) {
+            answer.write_u64(registers.vectors.low(number)[0]);
+        }
+        (self.registers != 0).then(|| answer.finish())
+    }
+}
+
+/// Whether a step reads AL alone.
+fn reads_byte(step: &Step) -> bool {
+    let Action::Native(native) = &step.action else { return false };
+    let instruction = &native.instruction;
+    (0..instruction.op_count()).any(|at| instruction.op_kind(at) == OpKind::Register && instruction.op_register(at) == Register::AL)
 }
 
 /// How far a call is run.
@@ -279,7 +315,8 @@ impl Interpreter {
                 let arguments = arguments(&initial, used);
                 let results = results(registers);
                 let path = path.finish();
-                return Ok(Done { instructions, path, arguments, reads: used & 0xffff, results, mathematics });
+                let answer = self.asked_for(registers.ip, memory).answer(registers);
+                return Ok(Done { instructions, path, arguments, reads: used & 0xffff, results, answer, mathematics });
             }
             let link = &step.links[usize::from(registers.ip != step.next)];
             let (ip, index) = link.get();
@@ -292,6 +329,36 @@ impl Interpreter {
             at = next;
         }
         Err(Stop::TooLong)
+    }
+
+    /// The results that code reads from this address on, as far as it goes straight on. If it reads none until it branches or returns, those that
+    /// are still there count, too.
+    fn asked_for(&mut self, mut ip: u64, memory: &mut Memory<'_>) -> AskedFor {
+        /// Instructions that are looked at.
+        const AHEAD: usize = 32;
+        let (mut pending, mut asked) = (RESULTS, AskedFor { registers: 0, is_byte: false });
+        for _ in 0..AHEAD {
+            let Ok(at) = self.index(ip, memory) else { break };
+            let step = &self.steps[at];
+            let new = pending & step.reads;
+            asked.registers |= new;
+            asked.is_byte |= new & 1 << RAX != 0 && reads_byte(step);
+            pending &= !(step.reads | step.writes);
+            ip = match step.action {
+                Action::Jump(target) => target,
+                // A function that is called keeps none of them.
+                Action::Call(_) | Action::CallTo(_) | Action::Library(_) => return asked,
+                Action::Branch { .. } | Action::Return { .. } | Action::JumpTo(_) | Action::End(_) => break,
+                _ => step.next,
+            };
+            if pending == 0 {
+                break;
+            }
+        }
+        if asked.registers == 0 {
+            asked.registers = pending;
+        }
+        asked
     }
 
     /// Index of the step at an address.

@@ -67,6 +67,8 @@ pub struct Replays {
     pub scans: Scans,
     /// What they ask mathematical functions.
     pub mathematics: Mathematics,
+    /// What they leave behind.
+    pub effects: Effects,
     /// Why calls could not be replayed, if some could not.
     pub stopped: Option<String>,
 }
@@ -87,6 +89,21 @@ pub struct Scans {
     pub changed: usize,
     /// Of these, words whose change had another result.
     pub mattered: usize,
+}
+
+/// What the calls of a function leave behind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Effects {
+    /// Calls that write what is there already, but for the last digits of numbers.
+    pub kept: usize,
+    /// The part of the function's work that these do, 0 to 1.
+    pub kept_part: f64,
+    /// Bytes that such a call writes (median).
+    pub kept_bytes: u64,
+    /// Calls that leave all memory as it was.
+    pub silent: usize,
+    /// Different answers of these that their callers use; 0 if none is used.
+    pub answers: usize,
 }
 
 /// Why a call cannot be replayed.

@@ -68,7 +68,10 @@ pub(crate) fn call(function: Function, registers: &mut Registers, memory: &mut M
             memory.write(first, &place.to_le_bytes())?;
             0
         }
-        Function::Free => 0,
+        Function::Free => {
+            memory.free(first);
+            0
+        }
         Function::Size => memory.allocated_bytes(first)?,
         Function::Clock => write_time(second, u64::from(now().subsec_nanos()), memory)?,
         Function::TimeOfDay => write_time(first, u64::from(now().subsec_micros()), memory)?,
@@ -111,5 +114,6 @@ fn reallocate(old: u64, bytes: u64, memory: &mut Memory<'_>) -> Result<u64, Stop
         memory.write(new + at, part)?;
         at += part.len() as u64;
     }
+    memory.free(old);
     Ok(new)
 }

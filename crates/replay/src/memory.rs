@@ -332,6 +332,33 @@ impl<'a> Memory<'a> {
         outputs
     }
 
+    /// What the call has left in memory. The program must not have gone on since its start.
+    pub(crate) fn left(&self) -> Left {
+        let mut left = Left::default();
+        let mut live: Vec<Range<u64>> = self.sizes.iter().map(|(start, bytes)| *start..start + bytes).collect();
+        live.sort_unstable_by_key(|block| block.start);
+        let mut before = (u64::MAX, [0; PAGE]);
+        for address in &self.order {
+            let (start, offset) = (address & !(PAGE as u64 - 1), *address as usize % PAGE);
+            if ALLOCATED.contains(address) {
+                // A block may begin in the middle of the word.
+                let block = live[..live.partition_point(|block| block.start < address + 8)].last();
+                left.words += u64::from(block.is_some_and(|block| block.end > *address));
+                continue;
+            }
+            if before.0 != start && self.source.read(start, &mut before.1) {
+                before.0 = start;
+            }
+            let page = &self.pages[self.indices[&start]];
+            let word = |bytes: &[u8; PAGE]| u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("8 bytes"));
+            let (before, after) = (word(&before.1), word(&page.bytes));
+            left.words += 1;
+            left.same += u64::from(before == after);
+            left.near += u64::from(is_near(before, after));
+        }
+        left
+    }
+
     /// [`ADDRESS`] in place of an address of the program's data.
     pub(crate) fn without_address(&self, value: u64) -> u64 {
         let is_address = ALLOCATED.contains(&value) || self.ranges.writable(value).is_some();
@@ -347,6 +374,11 @@ impl<'a> Memory<'a> {
         start
     }
 
+    /// Gives memory back that was [allocated](Self::allocate).
+    pub(crate) fn free(&mut self, address: u64) {
+        self.sizes.remove(&address);
+    }
+
     /// Bytes at `address`, which an allocator gave: ours, or that of the GNU C library, which writes them in front.
     pub(crate) fn allocated_bytes(&mut self, address: u64) -> Result<u64, Stop> {
         if let Some(bytes) = self.sizes.get(&address) {
@@ -358,6 +390,29 @@ impl<'a> Memory<'a> {
         // A word that is no size is of another allocator.
         if bytes < 1 << 36 { Ok(bytes) } else { Err(Stop::Allocator) }
     }
+}
+
+/// What a call has left in memory at its end, but for its own stack and for what it allocated and freed.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    /// Words that it wrote.
+    pub words: u64,
+    /// Of these, words that hold what they held before, and those that hold nearly the same number.
+    pub same: u64,
+    pub near: u64,
+}
+
+/// Whether two words hold the same number of 8 bytes, or two of 4, but for the last digits: a series that has converged.
+fn is_near(before: u64, after: u64) -> bool {
+    let long = |before: f64, after: f64, part: f64| {
+        before.is_normal() && after.is_normal() && (before - after).abs() <= part * before.abs()
+    };
+    let short = |before: u32, after: u32| {
+        before == after || long(f32::from_bits(before).into(), f32::from_bits(after).into(), 1e-6)
+    };
+    before == after
+        || long(f64::from_bits(before), f64::from_bits(after), 1e-13)
+        || short(before as u32, after as u32) && short((before >> 32) as u32, (after >> 32) as u32)
 }
 
 /// How much a call had read and written.

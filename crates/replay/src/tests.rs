@@ -335,6 +335,35 @@ fn a_state_that_stays_as_it_is_is_no_repeated_work() {
 }
 
 #[test]
+fn rounds_that_change_nothing_any_more_are_told_from_a_state_at_rest() {
+    let mut world = world();
+    let address = &raw mut *world as u64;
+    // SAFETY: nobody else uses it meanwhile.
+    let fill = |value: u64| unsafe { (&mut *(address as *mut World)).sums.fill(value) };
+    // At 1 it stays; from 1000 it falls.
+    let converges = Replay::new().calls(settle, &[[address, 0]; 10], |number| fill(if number < 4 { 1000 } else { 1 }));
+    assert_eq!(converges.effects.kept, 6, "{converges:?}");
+    assert!(converges.effects.kept_part > 0.4 && converges.effects.kept_part < 0.7, "{converges:?}");
+    assert!(converges.effects.kept_bytes >= 64, "{converges:?}");
+    let rests = Replay::new().calls(settle, &[[address, 0]; 10], |_| fill(1));
+    assert_eq!((rests.effects.kept, rests.effects.kept_part), (0, 0.0), "{rests:?}");
+}
+
+#[test]
+fn calls_that_leave_nothing_behind_are_counted_with_their_answers() {
+    let mut world = world();
+    let address = &raw mut *world as u64;
+    let mut replay = Replay::new();
+    let same = replay.calls(nearest, &[[address, 5]; 6], |_| {}).effects;
+    assert_eq!((same.silent, same.answers <= 1), (6, true), "{same:?}");
+    let changes = replay.calls(settle, &[[address, 0]; 6], |number| {
+        // SAFETY: nobody else uses it meanwhile.
+        unsafe { (&mut *(address as *mut World)).sums.fill(1000 + number as u64) }
+    });
+    assert_eq!(changes.effects.silent, 0, "{changes:?}");
+}
+
+#[test]
 fn a_question_with_another_argument_is_another_one() {
     let mut world = world();
     let address = &raw mut *world as u64;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::thread;
 
 use stepscope_analyze::Selection;
-use stepscope_analyze::diagnose::{FunctionMathematics, FunctionRepeats, FunctionScans, PythonRepeats};
+use stepscope_analyze::diagnose::{
+    FunctionEffects, FunctionMathematics, FunctionRepeats, FunctionScans, PythonRepeats,
+};
 use stepscope_analyze::qualified_name::python_function;
 use stepscope_analyze::step_stacks;
 use stepscope_model::{FrameId, Phase};
@@ -92,6 +94,7 @@ pub(super) fn of_trial(
             output_bytes: 0,
             scans: FunctionScans::default(),
             mathematics: FunctionMathematics::default(),
+            effects: FunctionEffects::default(),
             python: Some(PythonRepeats { call_ns: calls.call_ns, reads: calls.reads }),
         })
     });

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use stepscope_analyze::Selection;
-use stepscope_analyze::diagnose::{FunctionMathematics, FunctionRepeats, FunctionScans};
+use stepscope_analyze::diagnose::{FunctionEffects, FunctionMathematics, FunctionRepeats, FunctionScans};
 use stepscope_model::Phase;
 use stepscope_record::replay::{ReplaySite, Replays, longest, replay_calls};
 
@@ -79,6 +79,13 @@ pub(super) fn of_trial(
                 calls: replays.mathematics.calls as u64,
                 different: replays.mathematics.different as u64,
                 part: replays.mathematics.part,
+            },
+            effects: FunctionEffects {
+                kept: replays.effects.kept as u64,
+                kept_part: replays.effects.kept_part,
+                kept_bytes: replays.effects.kept_bytes,
+                silent: replays.effects.silent as u64,
+                answers: replays.effects.answers as u64,
             },
         })
     });

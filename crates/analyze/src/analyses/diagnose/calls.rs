@@ -45,6 +45,24 @@ pub struct FunctionRepeats {
     /// Calls of mathematical functions within them; all zero in older files, and of Python functions.
     #[serde(default)]
     pub mathematics: FunctionMathematics,
+    /// What its calls leave behind; all zero in older files, and of Python functions.
+    #[serde(default)]
+    pub effects: FunctionEffects,
+}
+
+/// What the replayed calls of a function leave behind.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FunctionEffects {
+    /// Calls that write what is there already, but for the last digits of numbers.
+    pub kept: u64,
+    /// The part of the function's work that these do, 0 to 1.
+    pub kept_part: f64,
+    /// Bytes that such a call writes (median).
+    pub kept_bytes: u64,
+    /// Calls that leave all memory as it was.
+    pub silent: u64,
+    /// Different answers of these that their callers use; 0 if none is used.
+    pub answers: u64,
 }
 
 /// Calls of functions of the mathematics library within the replayed calls of a function.

@@ -45,7 +45,9 @@ use std::sync::Arc;
 use stepscope_model::{Note, Phase, Table, note};
 use stepscope_stats::{Estimate, student};
 
-pub use self::calls::{Calls, FunctionCalls, FunctionMathematics, FunctionRepeats, FunctionScans, PythonRepeats};
+pub use self::calls::{
+    Calls, FunctionCalls, FunctionEffects, FunctionMathematics, FunctionRepeats, FunctionScans, PythonRepeats,
+};
 pub use self::code::{ReadCode, WantedCode, WantedFile, wanted, wanted_files};
 pub use self::finding::Confidence;
 use self::finding::Found;

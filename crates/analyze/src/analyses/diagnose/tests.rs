@@ -534,6 +534,7 @@ fn replayed(function: &str) -> FunctionRepeats {
         python: None,
         scans: FunctionScans::default(),
         mathematics: FunctionMathematics::default(),
+        effects: FunctionEffects::default(),
     }
 }
 
@@ -658,6 +659,38 @@ fn sines_of_the_same_numbers_are_found_at_the_innermost_function_that_asks_for_t
     assert!(found(&[("sim::Scan", 9_000, 5_000, 0.8)]).is_empty(), "twice each is no table");
     assert!(found(&[("sim::Scan", 9_000, 700, 0.5)]).is_empty(), "half of it is new");
     assert!(found(&[("sim::Scan", 90, 1, 1.0)]).is_empty(), "few calls");
+}
+
+#[test]
+fn calls_that_change_nothing_are_found_at_the_innermost_function_that_has_most_of_it() {
+    // Half of each step in `Sweep`, of `Solve`; three tenths in `Check`, of `Guard`.
+    let tenths = [(5, "sim::Step;sim::Solve;sim::Sweep"), (8, "sim::Step;sim::Guard;sim::Check")];
+    let mut capture = looping(|_, tenth| work(tenth, &tenths, "sim::Step;sim::Move"));
+    capture.info.scenario = Some("world".to_owned());
+    let found = |all: &[(&str, FunctionEffects)]| {
+        let repeats = all.iter().map(|(name, effects)| FunctionRepeats { effects: effects.clone(), ..replayed(name) });
+        let calls = Calls { repeats: repeats.collect(), functions: Vec::new() };
+        drawn::selected(&capture, &["sim::"], |selection| {
+            let table = table(std::slice::from_ref(selection), &calls);
+            let of_effects = |row: &String| row.starts_with("results-un") || row.starts_with("no-effect");
+            cells(&table, &["kind", "function", "gain_share"]).into_iter().filter(of_effects).collect::<Vec<String>>()
+        })
+    };
+    let keeps =
+        |part: f64| FunctionEffects { kept: 25, kept_part: part, kept_bytes: 800, ..FunctionEffects::default() };
+    assert_eq!(
+        found(&[("sim::Solve", keeps(0.5)), ("sim::Sweep", keeps(0.5))]),
+        ["results-unchanged | sim::Sweep | 25"]
+    );
+    assert!(found(&[("sim::Sweep", keeps(0.2))]).is_empty(), "it changes most");
+    let silent = |silent: u64, answers: u64| FunctionEffects { silent, answers, ..FunctionEffects::default() };
+    assert_eq!(
+        found(&[("sim::Guard", silent(40, 0)), ("sim::Check", silent(40, 1))]),
+        ["no-effect-each-call | sim::Check | 30"]
+    );
+    assert!(found(&[("sim::Guard", silent(39, 0))]).is_empty(), "one call changed something");
+    assert!(found(&[("sim::Guard", silent(40, 2))]).is_empty(), "its answer differs");
+    assert!(found(&[("sim::Guard", FunctionEffects::default())]).is_empty(), "an older file");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod copies;
 mod decoding;
 mod directory_scan;
 mod done_twice;
+mod effects;
 mod failed_look_ups;
 mod false_sharing;
 mod file_read_again;
@@ -74,6 +75,8 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &repeated_work::RepeatedWork,
     &same_data::SameData,
     &same_numbers::SameNumbers,
+    &effects::ResultsUnchanged,
+    &effects::NoEffect,
     &file_reopened::FileReopened,
     &directory_scan::DirectoryScan,
     &kernel_files::KernelFiles,
