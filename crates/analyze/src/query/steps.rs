@@ -39,8 +39,8 @@ pub(crate) fn has_enough(capture: &Capture) -> bool {
     const LEAST_PART: f64 = 0.25;
     let first = capture.steps.iter().map(|step| step.start_ns).min().unwrap_or(0);
     let last = capture.steps.iter().map(|step| step.end_ns).max().unwrap_or(0);
-    let recorded = capture.info.start_ns.zip(capture.info.end_ns).map_or(0, |(start, end)| end.saturating_sub(start));
-    capture.steps.len() >= LEAST_CALLS && last.saturating_sub(first) as f64 >= LEAST_PART * recorded as f64
+    let recorded_ns = capture.info.wall_ns().unwrap_or(0);
+    capture.steps.len() >= LEAST_CALLS && last.saturating_sub(first) as f64 >= LEAST_PART * recorded_ns as f64
 }
 
 impl Loops {

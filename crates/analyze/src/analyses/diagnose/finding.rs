@@ -34,8 +34,8 @@ impl Confidence {
 pub(super) struct Evidence {
     /// One sentence.
     pub text: String,
-    /// The command that shows it, without the sources; empty if calls were looked at, which nothing else shows.
-    pub command: String,
+    /// The command that shows it, without the sources; none if calls were looked at, which nothing else shows.
+    pub command: Option<String>,
 }
 
 /// What a detector found in one capture.
@@ -130,16 +130,36 @@ impl Found {
 
     /// Adds evidence from calls that were looked at: [`Calls`](super::calls::Calls).
     #[must_use]
-    pub fn because_of_calls(self, text: impl Into<String>) -> Self {
-        self.because(text, "")
+    pub fn because_of_calls(mut self, text: impl Into<String>) -> Self {
+        self.evidence.push(Evidence { text: text.into(), command: None });
+        self
     }
 
     /// Adds evidence: a sentence and the command that shows it.
     #[must_use]
     pub fn because(mut self, text: impl Into<String>, command: impl Into<String>) -> Self {
-        self.evidence.push(Evidence { text: text.into(), command: command.into() });
+        self.evidence.push(Evidence { text: text.into(), command: Some(command.into()) });
         self
     }
+}
+
+/// Of candidates that share their cost, the innermost that has `nearly` the gain of its callers, as a part of theirs. They come from the inside out; `shares`
+/// says whether the first has the cost of the second.
+pub(super) fn innermost<C>(
+    candidates: Vec<C>,
+    nearly: f64,
+    gain: impl Fn(&C) -> f64,
+    shares: impl Fn(&C, &C) -> bool,
+) -> Vec<C> {
+    let mut chosen: Vec<C> = Vec::new();
+    for one in candidates {
+        if chosen.iter().any(|other| shares(&one, other) && gain(other) >= gain(&one) * nearly) {
+            continue;
+        }
+        chosen.retain(|other| !shares(&one, other));
+        chosen.push(one);
+    }
+    chosen
 }
 
 /// A power of a size with the interval of its exponent, as text.

@@ -49,11 +49,12 @@ pub(super) fn of(seen: &Seen<'_, '_>) -> Pacing {
         Some(_) => seen.loop_threads(),
         None => busiest(seen).into_iter().collect(),
     };
-    let longest = sleeps(seen, &threads).into_iter().filter(|(_, sleeps)| match steps {
+    let in_step_function = in_step_function(seen);
+    let longest = sleeps(seen, &threads, &in_step_function).into_iter().filter(|(_, sleeps)| match steps {
         Some(steps) => {
             // Steps that the recorder found may begin anywhere in the loop, so work after the sleep tells only within their function.
             let is_end = match seen.capture().info.found_step {
-                Some(_) => !goes_on(seen, &sleeps.in_step_function),
+                Some(_) => !goes_on(seen, &sleeps.in_step_function, &in_step_function),
                 None => 2 * sleeps.within < sleeps.count,
             };
             is_end && PER_STEP.contains(&(sleeps.count as f64 / steps))
@@ -101,9 +102,8 @@ fn busiest(seen: &Seen<'_, '_>) -> Option<ThreadId> {
 }
 
 /// The sleeps of threads within steps, by the owned function that sleeps.
-fn sleeps(seen: &Seen<'_, '_>, threads: &[ThreadId]) -> BTreeMap<FunctionId, Sleeps> {
+fn sleeps(seen: &Seen<'_, '_>, threads: &[ThreadId], in_step_function: &[bool]) -> BTreeMap<FunctionId, Sleeps> {
     let (mut classes, span) = (Classes::new(seen.capture(), seen.functions()), seen.span());
-    let in_step_function = in_step_function(seen);
     let mut by_function: BTreeMap<FunctionId, Sleeps> = BTreeMap::new();
     for thread in threads {
         for wait in seen.waits(*thread) {
@@ -137,11 +137,10 @@ fn in_step_function(seen: &Seen<'_, '_>) -> Vec<bool> {
 }
 
 /// Whether the step function that the recorder found goes on with its work after these sleeps in it.
-fn goes_on(seen: &Seen<'_, '_>, sleeps: &[(ThreadId, u64)]) -> bool {
+fn goes_on(seen: &Seen<'_, '_>, sleeps: &[(ThreadId, u64)], in_step_function: &[bool]) -> bool {
     let Some(steps) = seen.loops.as_ref().map(|loops| loops.main()).filter(|_| !sleeps.is_empty()) else {
         return false;
     };
-    let in_step_function = in_step_function(seen);
     let (mut all, mut after) = (0, 0);
     for sample in seen.selection.samples() {
         let is_in_it = sample.stack.is_some_and(|stack| in_step_function.get(stack.index()) == Some(&true));

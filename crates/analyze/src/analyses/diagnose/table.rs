@@ -228,10 +228,9 @@ fn share_label(all: &[Finding]) -> &'static str {
 
 /// Each piece of evidence on a line, with the command that shows it.
 fn evidence(evidence: &[Evidence]) -> String {
-    let line = |one: &Evidence| match one.command.as_str() {
-        // What it shows is what it says here.
-        "" => one.text.clone(),
-        command => format!("{} See `stepscope {}`.", one.text, with_source(command)),
+    let line = |one: &Evidence| match &one.command {
+        Some(command) => format!("{} See `stepscope {}`.", one.text, with_source(command)),
+        None => one.text.clone(),
     };
     evidence.iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -9,7 +9,7 @@ use stepscope_model::NoteValue;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::calls::FunctionRepeats;
-use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::finding::{Confidence, Found, explain, innermost, percent};
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::weights::Amount;
@@ -30,7 +30,7 @@ const LONG: u64 = 5_000;
 /// A function that is called is named instead of its caller if its gain is nearly as large.
 const NEARLY: f64 = 0.9;
 
-/// Of two functions that share this part of the smaller one's time, one is named.
+/// Of two functions that share this part of the inner one's stacks, one is named.
 const SHARED: f64 = 0.5;
 
 pub(super) struct ResultsUnchanged;
@@ -148,25 +148,16 @@ fn candidates<'c>(seen: &'c Seen<'_, '_>, part: impl Fn(&FunctionRepeats) -> Opt
     seen.repeats.iter().filter_map(candidate).collect()
 }
 
-/// One candidate of those that share their time: the innermost with nearly the largest gain.
+/// One candidate of those that share their stacks.
 fn apart(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
+    let stacks = |one: &Candidate<'_>| one.under.iter().filter(|under| **under).count();
     // A caller has more stacks below it.
-    candidates.sort_by_key(|one| one.under.iter().filter(|under| **under).count());
-    let mut chosen: Vec<Candidate<'_>> = Vec::new();
-    for one in candidates {
-        let stacks =
-            |one: &[bool], other: &[bool]| one.iter().zip(other).filter(|(one, other)| **one && **other).count();
-        let shares = |other: &Candidate<'_>| {
-            let both = stacks(&one.under, &other.under) as f64;
-            both >= SHARED * stacks(&other.under, &other.under) as f64
-        };
-        if chosen.iter().any(|other| shares(other) && other.gain >= one.gain * NEARLY) {
-            continue;
-        }
-        chosen.retain(|other| !shares(other));
-        chosen.push(one);
-    }
-    chosen
+    candidates.sort_by_key(stacks);
+    let shares = |one: &Candidate<'_>, other: &Candidate<'_>| {
+        let both = one.under.iter().zip(&other.under).filter(|(one, other)| **one && **other).count();
+        both as f64 >= SHARED * stacks(other) as f64
+    };
+    innermost(candidates, NEARLY, |one| one.gain, shares)
 }
 
 impl Candidate<'_> {

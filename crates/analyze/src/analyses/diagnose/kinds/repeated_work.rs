@@ -125,15 +125,14 @@ fn of_native(calls: &FunctionRepeats) -> String {
 fn of_python(found: Found, calls: &FunctionRepeats, python: &PythonRepeats) -> Found {
     /// A longer list does not help to choose what a kept result depends on.
     const MOST_READS: usize = 8;
-    let found = found.advising(PYTHON_ADVICE).because_of_calls(
-        format!(
-            "Of {} calls that were compared, {} had the same arguments, attributes and globals as an earlier one, and the same result. \
-             They are {} of its time: a call takes {}.",
-            NoteValue::number(calls.followed),
-            NoteValue::number(calls.repeated),
-            percent(calls.part * 100.0),
-            NoteValue::ns(python.call_ns as f64),
-            ));
+    let found = found.advising(PYTHON_ADVICE).because_of_calls(format!(
+        "Of {} calls that were compared, {} had the same arguments, attributes and globals as an earlier one, and the same result. \
+         They are {} of its time: a call takes {}.",
+        NoteValue::number(calls.followed),
+        NoteValue::number(calls.repeated),
+        percent(calls.part * 100.0),
+        NoteValue::ns(python.call_ns as f64),
+    ));
     if python.reads.is_empty() || python.reads.len() > MOST_READS {
         return found;
     }

@@ -148,14 +148,14 @@ impl Candidate {
         let is_often = self.is_counted || self.instructions as f64 <= OFTEN * seen.share(*amount);
         let confidence = if is_often { Confidence::Fair } else { Confidence::Weak };
         let found = Found::of(seen, *function, title, without).sure(confidence).because_of_calls(format!(
-                "Of {} calls that were replayed, each read {} of it as an earlier call did, and wrote {}. Of {} words of it that were changed, one at a \
-                 time, {} changed what a call writes or returns.",
-                NoteValue::number(*followed),
-                percent(scans.shared * 100.0),
-                NoteValue::of(scans.written_bytes, "bytes"),
-                NoteValue::number(scans.changed),
-                NoteValue::number(scans.mattered),
-            ));
+            "Of {} calls that were replayed, each read {} of it as an earlier call did, and wrote {}. Of {} words of it that were changed, one at a \
+             time, {} changed what a call writes or returns.",
+            NoteValue::number(*followed),
+            percent(scans.shared * 100.0),
+            NoteValue::of(scans.written_bytes, "bytes"),
+            NoteValue::number(scans.changed),
+            NoteValue::number(scans.mattered),
+        ));
         found.because(
             format!(
                 "All its calls cost {} of the CPU time. What an index costs is not taken off.",

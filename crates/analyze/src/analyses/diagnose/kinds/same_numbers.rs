@@ -8,7 +8,7 @@ use stepscope_model::NoteValue;
 
 use crate::analyses::diagnose::Kind;
 use crate::analyses::diagnose::calls::{FunctionMathematics, FunctionRepeats};
-use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
+use crate::analyses::diagnose::finding::{Confidence, Found, explain, innermost, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::query::family::Family;
 use crate::query::functions::FunctionId;
@@ -62,18 +62,10 @@ impl Kind for SameNumbers {
         // A caller has more stacks below it.
         candidates.sort_by_key(|one| one.stacks);
         let size = |one: &Candidate| seen.sum(|stack| one.inside[stack.index()]).weight;
-        let mut chosen: Vec<&Candidate> = Vec::new();
-        for one in &candidates {
-            let is_within = |other: &&Candidate| {
-                seen.sum(|stack| one.inside[stack.index()] && other.inside[stack.index()]).weight * 2 > size(other)
-            };
-            if chosen.iter().any(|other| is_within(other) && other.gain >= one.gain * NEARLY) {
-                continue;
-            }
-            chosen.retain(|other| !is_within(other));
-            chosen.push(one);
-        }
-        chosen.into_iter().map(|one| one.found(seen)).collect()
+        let shares = |one: &Candidate, other: &Candidate| {
+            seen.sum(|stack| one.inside[stack.index()] && other.inside[stack.index()]).weight * 2 > size(other)
+        };
+        innermost(candidates, NEARLY, |one| one.gain, shares).iter().map(|one| one.found(seen)).collect()
     }
 }
 
@@ -100,12 +92,12 @@ impl Candidate {
         let without = parts(inside.iter().copied()).into_iter().map(|one| one * part).collect();
         let cost = seen.sum(|stack| inside[stack.index()]);
         let found = Found::of(seen, *function, title, without).sure(Confidence::Fair).because_of_calls(format!(
-                "Of {} calls of mathematical functions in its replayed calls, there were {} different ones; {} of their work was for the numbers of \
-                 an earlier call.",
-                NoteValue::number(asked.calls),
-                NoteValue::number(asked.different),
-                percent(asked.part * 100.0),
-            ));
+            "Of {} calls of mathematical functions in its replayed calls, there were {} different ones; {} of their work was for the numbers of \
+             an earlier call.",
+            NoteValue::number(asked.calls),
+            NoteValue::number(asked.different),
+            percent(asked.part * 100.0),
+        ));
         found.because(
             format!("These functions cost {} of the CPU time there.", percent(seen.share(cost))),
             explain(seen, *function),
