@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Transform } from "../src/profile/address.ts";
-import { outermost, ownWeights } from "../src/profile/call_tree.ts";
+import { Nodes, outermost, ownWeights } from "../src/profile/call_tree.ts";
 import { weightOf } from "../src/profile/capture.ts";
 import { difference } from "../src/profile/difference.ts";
 import { flameOf, levelOf, pathTo, withoutStartUp, type Flame } from "../src/profile/flame.ts";
@@ -52,6 +52,23 @@ test("calls of one function at several lines are one node, the heaviest callee f
     "          brk 2",
     "  idle 3",
   ]);
+});
+
+test("a node is found again, whatever the number of its siblings and of all nodes", () => {
+  const nodes = new Nodes(1);
+  const made = new Map<string, number>();
+  const visit = (parent: number, of: number) => {
+    const node = nodes.child(parent, of);
+    const key = `${parent} ${of}`;
+    assert.equal(node, made.get(key) ?? made.size);
+    made.set(key, node);
+  };
+  // Few callees each, then many of a few callers, in orders that no table has.
+  for (let round = 0; round < 2; round++) {
+    for (let at = 0; at < 20_000; at++) visit(((at * 7919) % 5_000) - 1, at % 40);
+    for (let at = 0; at < 20_000; at++) visit(at % 3, 1_000_000 - at);
+  }
+  assert.equal(nodes.size, made.size);
 });
 
 test("siblings can be in the order of their names", () => {

@@ -210,3 +210,15 @@ fn merged_stacks_keep_the_sum_and_are_as_few_as_asked_for() {
         assert!(left <= most && left > 0 || nodes == 0, "{path}: {left} of {nodes}, {most} asked for");
     });
 }
+
+#[test]
+fn stacks_with_one_caller_follow_each_other() {
+    each(|path, selection| {
+        for limits in [Limits::default(), Limits { stacks: 20, ..Limits::default() }] {
+            let stacks = columns(&Profile::new(selection.clone(), limits), "stacks");
+            let parents = stacks.integers("parent");
+            assert!(parents.is_sorted(), "{path}: {parents:?}");
+            assert!(parents.iter().enumerate().all(|(row, parent)| *parent < row as i32), "{path}: {parents:?}");
+        }
+    });
+}

@@ -54,7 +54,13 @@ export function rewritten(tree: CallTree, placed: (nodes: Nodes, node: number, m
 
 const START = 1 << 12;
 
-/** Nodes that are found by their parent and function. */
+/** Slots that neighbouring parents share, before any other is tried: a cache line. */
+const NEAR = 16;
+
+/**
+ * Nodes that are found by their parent and function. Callers come one after the other in most tables, so their callees are looked for near each other
+ * first: a slot anywhere costs a million nodes a cache miss each.
+ */
 export class Nodes {
   size = 0;
   private parents: Int32Array;
@@ -72,14 +78,8 @@ export class Nodes {
 
   /** The node of this function below `parent`, which may be `NONE`. */
   child(parent: number, functionIndex: number): number {
-    const mask = this.slots.length - 1;
-    let slot = hashOf(parent, functionIndex) & mask;
-    for (;;) {
-      const node = this.slots[slot];
-      if (node === NONE) break;
-      if (this.parents[node] === parent && this.functions[node] === functionIndex) return node;
-      slot = (slot + 1) & mask;
-    }
+    const slot = this.slotOf(parent, functionIndex);
+    if (this.slots[slot] !== NONE) return this.slots[slot];
     if (this.size === this.parents.length) {
       this.grow();
       return this.child(parent, functionIndex);
@@ -89,6 +89,24 @@ export class Nodes {
     this.parents[node] = parent;
     this.functions[node] = functionIndex;
     return node;
+  }
+
+  /** The slot of a node, or the free one where it belongs. */
+  private slotOf(parent: number, functionIndex: number): number {
+    const mask = this.slots.length - 1;
+    // Two slots for each node.
+    const near = (2 * (parent + 1)) & mask & -NEAR;
+    for (let step = 0; step < NEAR; step++) {
+      const slot = near + ((functionIndex + step) & (NEAR - 1));
+      if (this.isAt(slot, parent, functionIndex)) return slot;
+    }
+    for (let slot = hashOf(parent, functionIndex) & mask; ; slot = (slot + 1) & mask) if (this.isAt(slot, parent, functionIndex)) return slot;
+  }
+
+  /** Whether a slot has this node, or none. */
+  private isAt(slot: number, parent: number, functionIndex: number): boolean {
+    const node = this.slots[slot];
+    return node === NONE || (this.parents[node] === parent && this.functions[node] === functionIndex);
   }
 
   parent(node: number): number {
@@ -113,12 +131,7 @@ export class Nodes {
     this.parents = widened(this.parents);
     this.functions = widened(this.functions);
     this.slots = new Int32Array(this.parents.length * 2).fill(NONE);
-    const mask = this.slots.length - 1;
-    for (let node = 0; node < this.size; node++) {
-      let slot = hashOf(this.parents[node], this.functions[node]) & mask;
-      while (this.slots[slot] !== NONE) slot = (slot + 1) & mask;
-      this.slots[slot] = node;
-    }
+    for (let node = 0; node < this.size; node++) this.slots[this.slotOf(this.parents[node], this.functions[node])] = node;
   }
 }
 

@@ -161,6 +161,8 @@ class Profiles {
     let known = this.known.get(capture);
     if (!known) this.known.set(capture, (known = { key: "", needs: new Set(), catalogue: new Catalogue(states), profile: undefined }));
     for (const need of needs) known.needs.add(need);
+    // They arrive meanwhile. The query that needs them reports a failure.
+    for (const name of ALWAYS) this.store.table(`${capture}/${name}`).catch(() => undefined);
     const sums = await this.sums(capture, known.needs);
     const names = [...ALWAYS, ...[...known.needs].sort().flatMap((need) => LATER[need])];
     const found = await Promise.all(names.map((name) => this.store.table(`${capture}/${name}`)));

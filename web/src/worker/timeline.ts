@@ -47,13 +47,18 @@ export function timelineAnswers(store: Store): Answers {
   };
 }
 
+/** Whether there are too many samples, of all events, to look for those of one event, of which at most `most` are wanted. */
+export function areTooMany(samples: number, most: number): boolean {
+  return samples > 8 * most;
+}
+
 export function ticksOf(samples: Table, event: number, from: number, to: number, most: number): Answer<"ticks"> {
   const none = { times: new Float64Array(), threads: new Int32Array(), stacks: new Int32Array() };
   if (samples.rows === 0) return { ...none, total: 0 };
   const [times, events] = [numbers(samples, "time"), integers(samples, "event")];
   const first = count(samples.rows, (at) => times[at] < from);
   const end = first + count(samples.rows - first, (at) => times[first + at] < to);
-  if (end - first > most * 8) return { ...none, total: end - first };
+  if (areTooMany(end - first, most)) return { ...none, total: end - first };
   const rows: number[] = [];
   for (let row = first; row < end; row++) if (events[row] === event) rows.push(row);
   if (rows.length > most) return { ...none, total: rows.length };

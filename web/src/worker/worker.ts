@@ -27,16 +27,35 @@ function live(data: Extract<ToWorker, { kind: "rows" | "forget" }>): void {
   });
 }
 
+/** What needs all samples and only goes with a picture: it waits until the other queries are answered, which need less. */
+const PATIENT: ReadonlySet<QueryName> = new Set(["usage"]);
+/** How long the queries of a new screen take to arrive. */
+const ARRIVAL_MS = 50;
+let unanswered = 0;
+let waiting: (() => void)[] = [];
+
+async function afterOthers(): Promise<void> {
+  await new Promise((arrived) => setTimeout(arrived, ARRIVAL_MS));
+  if (unanswered > 0) await new Promise<void>((answered) => waiting.push(answered));
+}
+
 self.onmessage = async ({ data }: MessageEvent<ToWorker>) => {
   if (data.kind === "bytes") return store.receive(data.name, data.bytes);
   if (data.kind === "missing") return store.fail(data.name, data.message);
   if (data.kind !== "query") return live(data);
   const answer = ANSWERS[data.name] as (given: unknown) => Promise<unknown>;
+  const isPatient = PATIENT.has(data.name);
+  if (isPatient) await afterOthers();
+  else unanswered++;
   try {
     const answered = await answer(data.arguments);
     send({ kind: "answer", id: data.id, answer: answered }, data.name === "table" ? [] : buffersOf(answered));
   } catch (error) {
     send({ kind: "failure", id: data.id, message: error instanceof Error ? error.message : String(error) });
+  }
+  if (!isPatient && --unanswered === 0) {
+    for (const go of waiting) go();
+    waiting = [];
   }
 };
 

@@ -91,7 +91,42 @@ impl Places {
         if places.nodes.len() > most {
             places.keep_largest(&totals, most);
         }
+        places.put_callees_together();
         places
+    }
+
+    /// Puts rows in the order of their depth, those with the same caller one after the other: the page reads a million of them
+    /// several times as fast as in the order of the recording.
+    fn put_callees_together(&mut self) {
+        let nodes = std::mem::take(&mut self.nodes);
+        let slot = |parent: i32| (parent + 1) as usize;
+        // The callees of row `n` are those from `starts[n + 1]` up to `starts[n + 2]`; roots come first.
+        let mut starts = vec![0; nodes.len() + 2];
+        for node in &nodes {
+            starts[slot(node.parent) + 1] += 1;
+        }
+        for index in 1..starts.len() {
+            starts[index] += starts[index - 1];
+        }
+        let mut callees = vec![0; nodes.len()];
+        let mut next = starts.clone();
+        for (index, node) in nodes.iter().enumerate() {
+            let next = &mut next[slot(node.parent)];
+            callees[*next] = index;
+            *next += 1;
+        }
+        let callees = |row: i32| &callees[starts[slot(row)]..starts[slot(row) + 1]];
+        let mut order: Vec<usize> = Vec::with_capacity(nodes.len());
+        order.extend(callees(-1));
+        let mut moved = vec![0; nodes.len()];
+        for at in 0..nodes.len() {
+            let Node { parent, frame } = nodes[order[at]];
+            moved[order[at]] = self.add(Node { parent: if parent < 0 { -1 } else { moved[parent as usize] }, frame });
+            order.extend(callees(order[at] as i32));
+        }
+        for row in self.rows.iter_mut().filter(|row| **row >= 0) {
+            *row = moved[*row as usize];
+        }
     }
 
     /// The row of a stack whose caller has one.

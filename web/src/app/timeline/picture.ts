@@ -10,6 +10,7 @@ import { rowAtTime, scopeKey, type Interval } from "../../profile/intervals.ts";
 import { arrange, heightOf, LANE_HEIGHT, rowAt, rowsIn, SCOPE_HEIGHT, type Lane, type Row } from "../../profile/lanes.ts";
 import { loopsOf, stepIntervals } from "../../profile/steps.ts";
 import type { Answer } from "../../worker/queries.ts";
+import { areTooMany } from "../../worker/timeline.ts";
 import { adjust, adjustSelection, at, capture, client, closed, entry, go, hidden, idleShown, laneSort, lastPart, select, selection, span } from "../state.ts";
 import { isDark } from "../theme.ts";
 import { bounded, keyed, listen, type Target } from "./gestures.ts";
@@ -222,10 +223,10 @@ export class Timeline {
     }
   }
 
-  private hintOf(areTooMany: boolean): string {
+  private hintOf(hidesWakeUps: boolean): string {
     if (this.source.entry.lanes.finest) return "This page had no room for finer lanes. `stepscope view` shows them.";
     if (!this.source.entry.switches) return "Context switches were not recorded: threads are known to run only where they have samples.";
-    const parts = [shows("wakeups") && (areTooMany || !this.source.showsIntervals(this.perPixel)) && "wake-ups", shows("samples") && (this.ticks?.total ?? 0) > MOST_TICKS && "samples"];
+    const parts = [shows("wakeups") && (hidesWakeUps || !this.source.showsIntervals(this.perPixel)) && "wake-ups", shows("samples") && (this.ticks?.total ?? 0) > MOST_TICKS && "samples"];
     const hidden = parts.filter(Boolean).join(" and ");
     return hidden && `Zoom in for ${hidden}.`;
   }
@@ -257,7 +258,13 @@ export class Timeline {
           () => undefined,
         );
       if (shows("path") && tables["path"]) void take(client().ask("path", { ...common, columns: this.width * 2 }), (path) => (this.path = path));
-      if (shows("samples") && tables["samples"]) {
+      const samples = tables["samples"] ?? 0;
+      const isWhole = common.from <= 0 && common.to >= (entry.peek()?.duration ?? Infinity);
+      if (isWhole && areTooMany(samples, MOST_TICKS)) {
+        // They would all be fetched to see that they are too many.
+        this.ticks = { times: new Float64Array(), threads: new Int32Array(), stacks: new Int32Array(), total: samples };
+        this.redraw();
+      } else if (shows("samples") && samples > 0) {
         const event = entry.peek()?.event ?? 0;
         void take(client().ask("ticks", { ...common, event, most: MOST_TICKS }), (ticks) => (this.ticks = ticks));
       }
