@@ -40,7 +40,7 @@ pub fn longest(functions: usize) -> Duration {
 
 /// Replays calls of these functions in a running process, until enough is known or `stop` is set.
 ///
-/// One result for each function, in their order.
+/// One result for each function, in their order; fewer if the process ended before the others were looked at.
 ///
 /// # Errors
 /// If the process cannot be traced, or has no hardware breakpoints.

@@ -6,6 +6,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
 
 use stepscope_record::replay::{ReplaySite, Replays, replay_calls};
 use stepscope_symbolize::{Code, Options, Symbolizer, entries, inlined_code};
@@ -147,4 +149,27 @@ fn a_program_whose_calls_are_replayed_computes_what_it_would_have() {
     if let Some(found) = found {
         assert!(found.iter().all(|one| one.followed > 0), "{found:?}");
     }
+}
+
+#[test]
+fn what_was_replayed_before_a_program_ends_stays() {
+    const NAME: &str = "what_was_replayed_before_a_program_ends_stays";
+    let Some((_folder, program)) = program(NAME, 400_000_000) else { return };
+    let (child, _output) = start(&program);
+    // Four at a time: the program ends before the last ones are looked at.
+    let two = [site(&program, "Index::build"), site(&program, "move")];
+    let sites: Vec<ReplaySite> = two.iter().cycle().take(80).cloned().collect();
+    let pid = child.id();
+    let killer = thread::spawn(move || {
+        thread::sleep(Duration::from_secs(4));
+        let mut child = child;
+        child.kill().unwrap();
+        // The thread that traces it may have taken its status.
+        let _ = child.wait();
+    });
+    let found = replayed(NAME, pid, &sites);
+    killer.join().unwrap();
+    let Some(found) = found else { return };
+    assert!((4..sites.len()).contains(&found.len()), "{}", found.len());
+    assert!(found.iter().any(|one| one.followed > 0), "{found:?}");
 }

@@ -1,6 +1,7 @@
 //! Runs a scenario to see which calls of its functions repeat earlier ones.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ use crate::lab_file::Trial;
 
 /// Functions whose calls are replayed, at most.
 const MOST_FUNCTIONS: usize = 16;
+
+/// Runs of a program that ends before all functions were looked at, at most.
+const MOST_RUNS: usize = 3;
 
 /// Time that the scenario's steady phase may last longer than all replays.
 pub(super) const SPARE: Duration = Duration::from_secs(2);
@@ -38,20 +42,26 @@ pub(super) fn of_trial(
     // A probe at the step function would be an unknown instruction.
     trial.scenario.step = None;
     trial.scenario.record.duration = longest(functions.len()) + SPARE;
-    let replayed = run_until_done(&trial, folder, context, |pid, stop| {
-        let groups = by_process(functions, &threads_below(pid));
-        thread::spawn(move || {
-            let replayed = groups.into_iter().map(|(pid, sites)| {
-                let only: Vec<ReplaySite> = sites.iter().map(|(_, site)| site.clone()).collect();
-                let found = replay_calls(pid, &only, &stop)?;
-                Ok(sites.into_iter().map(|(function, _)| function).zip(found).collect())
-            });
-            replayed.collect::<std::io::Result<Vec<Vec<(usize, Replays)>>>>()
-        })
-    })?;
+    let mut replayed: Vec<(usize, Replays)> = Vec::new();
+    let mut left: Vec<usize> = (0..functions.len()).collect();
+    for run in 0..MOST_RUNS {
+        let found = replay(&trial, functions, &left, folder, context);
+        let found = match found {
+            Err(reason) if run == 0 => return Err(reason),
+            found => found.unwrap_or_default(),
+        };
+        left.retain(|index| !found.iter().any(|(known, _)| known == index));
+        let is_over = found.is_empty() || left.is_empty() || context.interrupt.load(Ordering::Relaxed);
+        replayed.extend(found);
+        if is_over {
+            break;
+        }
+        // The program ended before the others were looked at: it runs again for these.
+        let _ = std::fs::remove_dir_all(folder);
+    }
     let info = &selection.capture().info;
     let mut notes = Vec::new();
-    let found = replayed.into_iter().flatten().filter_map(|(index, replays)| {
+    let found = replayed.into_iter().filter_map(|(index, replays)| {
         let function = &functions[index].function;
         if let (0, Some(reason)) = (replays.followed, &replays.stopped) {
             notes.push(format!("calls of `{function}` were not replayed: {reason}"));
@@ -93,10 +103,41 @@ pub(super) fn of_trial(
     Ok((found, notes))
 }
 
+/// Runs the trial, and replays calls of the functions with these indexes, until the program ends.
+fn replay(
+    trial: &Trial,
+    functions: &[Watched],
+    indexes: &[usize],
+    folder: &Path,
+    context: &mut Context<'_>,
+) -> Result<Vec<(usize, Replays)>, String> {
+    run_until_done(trial, folder, context, |pid, stop| {
+        let groups = by_process(functions, indexes, &threads_below(pid));
+        thread::spawn(move || {
+            let (mut replayed, mut refused) = (Vec::new(), None);
+            for (pid, sites) in groups {
+                let only: Vec<ReplaySite> = sites.iter().map(|(_, site)| site.clone()).collect();
+                match replay_calls(pid, &only, &stop) {
+                    Ok(found) => replayed.extend(sites.into_iter().map(|(function, _)| function).zip(found)),
+                    Err(error) => refused = Some(error),
+                }
+            }
+            match refused {
+                Some(error) if replayed.is_empty() => Err(error),
+                _ => Ok(replayed),
+            }
+        })
+    })
+}
+
 /// Indexes and places of functions by the process that runs them: the first with a thread of the name.
-fn by_process(functions: &[Watched], threads: &[RunningThread]) -> Vec<(u32, Vec<(usize, ReplaySite)>)> {
+fn by_process(
+    functions: &[Watched],
+    indexes: &[usize],
+    threads: &[RunningThread],
+) -> Vec<(u32, Vec<(usize, ReplaySite)>)> {
     let mut groups: Vec<(u32, Vec<(usize, ReplaySite)>)> = Vec::new();
-    for (index, one) in functions.iter().enumerate() {
+    for (index, one) in indexes.iter().map(|index| (*index, &functions[*index])) {
         let Some(thread) = threads.iter().find(|thread| one.threads.contains(&thread.name)) else { continue };
         let site = (index, ReplaySite { module: one.module.clone(), offset: one.offset, inlined: one.inlined.clone() });
         match groups.iter_mut().find(|(pid, _)| *pid == thread.pid) {

@@ -96,7 +96,12 @@ pub(super) fn replay_calls(pid: u32, sites: &[ReplaySite], stop: &AtomicBool) ->
     let mut found = Vec::new();
     for group in sites.chunks(BREAKPOINTS) {
         let places: Vec<Place> = group.iter().map(place).collect();
-        found.extend(replay_group(pid, places, &mut interpreter, stop)?);
+        match replay_group(pid, places, &mut interpreter, stop) {
+            Ok(replayed) => found.extend(replayed),
+            Err(error) if found.is_empty() => return Err(error),
+            // The process has ended: what was found before stays.
+            Err(_) => break,
+        }
     }
     Ok(found)
 }
@@ -166,7 +171,8 @@ fn replay_group(
             continue;
         }
         let since = Instant::now();
-        ranges = writable(pid)?;
+        let Ok(now) = writable(pid) else { break };
+        ranges = now;
         let Ok(mut registers) = tracee.registers(hit.tid) else { continue };
         let mut memory = Memory::new(&tracee, &ranges, registers.stack());
         let until = since + LONGEST_PROMISING;
