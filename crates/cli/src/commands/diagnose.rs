@@ -73,14 +73,14 @@ impl Diagnose {
         }
         tree.keep_largest(ROWS);
         let names = |row| matches!(findings.get(row, "function"), Some(Value::Text(_)));
-        tree.title = match findings.rows.is_empty() {
-            true => {
-                "No known kind of defect was found. The functions that cost most, and the most that each could gain"
-            }
-            false => "The functions that cost most, and the most that each could gain",
-        }
-        .to_owned();
-        if !gains.is_empty() || (0..findings.rows.len()).any(names) {
+        let explain = !gains.is_empty() || (0..findings.rows.len()).any(names);
+        let before = match findings.rows.is_empty() {
+            true => "No known kind of defect was found. ",
+            false if !explain => "No known kind of defect explains the cost. ",
+            false => "",
+        };
+        tree.title = format!("{before}The functions that cost most, and the most that each could gain");
+        if explain {
             return vec![findings, tree];
         }
         if findings.rows.is_empty() {

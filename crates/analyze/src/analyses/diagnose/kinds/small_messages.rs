@@ -45,7 +45,7 @@ impl Kind for SmallMessages {
     }
 
     fn confirm(&self) -> &'static str {
-        "Count messages per receiver and step: `strace -f -e sendto,sendmsg`. Two and more small ones confirm it."
+        "Count messages per receiver and step: `record --with syscalls`, then `show --view syscalls`. Two and more small ones confirm it."
     }
 
     fn find(&self, seen: &Seen<'_, '_>, _: Option<&Seen<'_, '_>>) -> Vec<Found> {

@@ -23,6 +23,9 @@ const LEAST: f64 = 2.0;
 /// Most of the steps that may have the work.
 const RARE: f64 = 0.2;
 
+/// Most of the time that they may take.
+const MOST_OF_TIME: f64 = 0.8;
+
 /// Fewest such steps.
 const FEWEST_STEPS: usize = 3;
 
@@ -104,6 +107,7 @@ impl Kind for Stalls {
             .filter(|(_, position, _)| kept.contains(position))
             .collect();
         let most = (RARE * kept.len() as f64) as usize;
+        let all_ns: u64 = kept.clone().map(|position| steps.duration(position)).sum();
         let long = LongSteps::of(seen, steps);
         let mut found: Vec<(Found, Vec<bool>)> = Vec::new();
         for (function, amount) in seen.inclusive().into_iter().filter(|(_, amount)| seen.share(*amount) >= LEAST) {
@@ -135,6 +139,10 @@ impl Kind for Stalls {
                 None if is_each_sampled => (with.len(), sum / number),
                 None => continue,
             };
+            // Most of the time is what the program does, and what is short was no step.
+            if number as f64 * mean > MOST_OF_TIME * all_ns as f64 {
+                continue;
+            }
             // Callers of a function that has most of their cost say the same, less precisely.
             let same = |outer: &[bool]| {
                 let both = seen.sum(|stack| outer[stack.index()] && under[stack.index()]);
