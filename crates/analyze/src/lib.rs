@@ -51,5 +51,6 @@ pub use query::pattern::{Pattern, PatternError};
 pub use query::select::{Filter, ProcessPattern, SelectError, Selection, ThreadPattern, TimeRange, Under};
 pub use query::{
     basis, categories, coverage, cpu_holders, events, function_names, functions, off_cpu, ownership, pattern,
-    process_label, qualified_name, select, step_candidates, step_paths, step_stacks, steps, wait_class, weights,
+    process_label, qualified_name, select, step_candidates, step_loop, step_paths, step_stacks, steps, wait_class,
+    weights,
 };

@@ -7,8 +7,9 @@ use stepscope_model::{Capture, Note, NoteValue, note};
 
 use crate::query::functions::namespace_of;
 use crate::query::process_label::process_name;
-use crate::query::qualified_name::{own_name, python_function};
+use crate::query::qualified_name::python_function;
 use crate::query::select::Selection;
+use crate::query::step_loop::what_steps_are;
 use crate::query::steps::has_enough;
 use crate::query::weights::StackWeights;
 
@@ -19,16 +20,16 @@ pub(crate) fn found_step_note(selections: &[Selection<'_>]) -> Option<Note> {
     if !has_enough(capture) {
         return Some(note!(
             Limit,
-            "`record` found calls of `{}` as steps, but late: {} of them were recorded, which is too few. Costs are not divided by steps. \
+            "`record` found {} as steps, but late: {} of them were recorded, which is too few. Costs are not divided by steps. \
              Record for longer, or name the step: `record --step NAME`.",
-            own_name(function),
+            what_steps_are(function),
             NoteValue::number(capture.steps.len() as u64)
         ));
     }
     Some(note!(
         Fact,
-        "Steps are calls of `{}`: `record` found it by its steady rate. To choose another function: `record --step NAME`.",
-        own_name(function)
+        "Steps are {}: `record` found them by their steady rate. To choose another function: `record --step NAME`.",
+        what_steps_are(function)
     ))
 }
 

@@ -134,7 +134,7 @@ impl Listener for RunProgress {
             )),
             Event::Ready { by, after } => self.say(&format!("      ready after {:.1} s: {by}", after.as_secs_f64())),
             Event::StepsFound { step } => {
-                self.say(&format!("      steps: calls of {}", with_file(step)));
+                self.say(&format!("      steps: {}", with_file(step)));
             }
             Event::TaskEnded { label, node } => self.say(&format!("      {label} recorded on {node}")),
             Event::DriverEnded { command, how } => self.say(&format!("      driver {} {how}", command.join(" "))),

@@ -360,7 +360,7 @@ fn the_step_function_of_an_unknown_program_is_found_while_it_is_recorded() {
     let mut recording = command(at, &["record", "-o", "c", "-d", "60s", "--", "./world"]).spawn().unwrap();
     let mut said = String::new();
     let mut lines = BufReader::new(recording.stderr.take().unwrap());
-    while !said.contains("steps: calls of advance_world") {
+    while !said.contains("steps: calls of `advance_world`") {
         assert!(lines.read_line(&mut said).unwrap() > 0, "{said}");
     }
     std::thread::sleep(Duration::from_secs(1));
@@ -369,7 +369,7 @@ fn the_step_function_of_an_unknown_program_is_found_while_it_is_recorded() {
     lines.read_to_string(&mut said).unwrap();
     assert!(recording.wait().unwrap().success(), "{said}");
     let steps = json(&stepscope(at, &["show", "c", "--view", "steps", "--format", "json"])).to_string();
-    assert!(steps.contains("Steps are calls of `advance_world`: `record` found it by its steady rate"), "{steps}");
+    assert!(steps.contains("Steps are calls of `advance_world`: `record` found them by their steady rate"), "{steps}");
     let loops = json(&stepscope(at, &["show", "c", "--view", "summary", "--format", "json"])).to_string();
     assert!(loops.contains("steps"), "{loops}");
     let hotspots = json(&stepscope(at, &["show", "c", "--format", "json"]));

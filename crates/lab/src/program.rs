@@ -76,9 +76,9 @@ pub enum ProgramEvent<'a> {
     Recording(&'a Progress),
     /// Calls of this many functions are being counted.
     Counting(usize),
-    /// Steps are the calls of this function.
+    /// Steps are the calls of this function, or the rounds of this loop.
     Steps(&'a StepPoint),
-    /// Steps are the calls of this function, which was found while the program ran.
+    /// Steps are the calls of this function or the rounds of this loop, which was found while the program ran.
     StepsFound(&'a StepPoint),
     /// The step function was not found, for this reason. It is searched in the files that the program maps later.
     StepsSought(&'a StepError),
@@ -90,6 +90,8 @@ pub enum ProgramEvent<'a> {
     NotRotated(&'a str),
     /// The recording cannot go on; the launched program does.
     Failed(&'a str),
+    /// The recording is over, and the launched program is being stopped.
+    Stopping,
 }
 
 /// How a recording ended. The raw log is in the folder of the capture.
@@ -217,6 +219,9 @@ impl ProgramRecording {
         }
         let mut recorded = ProgramRecorded { reason, status, stopped: None };
         if let Some(launched) = &mut launched {
+            if recorded.status.is_none() {
+                listener(ProgramEvent::Stopping);
+            }
             recorded.stopped = Some(launched.stop(&Grace::default())?);
         }
         Ok(recorded)

@@ -1,7 +1,9 @@
-//! The step function: found by name before the program runs, or in files that it maps later.
+//! The step function: found by name before the program runs, or in files that it maps later. A loop that has no function of
+//! its own is found by the address at which its rounds begin.
 
 #[cfg(feature = "record")]
 pub mod libraries;
+mod loops;
 #[cfg(feature = "record")]
 mod python;
 #[cfg(feature = "record")]
@@ -15,6 +17,7 @@ use std::path::{Path, PathBuf};
 use stepscope_analyze::function_names::{FunctionNameError, could_match, matching, matching_whole_parts};
 use stepscope_analyze::pattern::offered;
 use stepscope_analyze::qualified_name::python_function;
+use stepscope_analyze::step_loop;
 use stepscope_assemble::{StepPoint, StepTime};
 use stepscope_model::SymbolSource;
 use stepscope_symbolize::{Code, Entry, Options, Problem, Symbolizer, entries, entry_at, inlined_into};
@@ -23,7 +26,7 @@ use stepscope_symbolize::{Code, Entry, Options, Problem, Symbolizer, entries, en
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepFunction {
     /// A name for [`function_names`](stepscope_analyze::function_names), a symbol, or `MODULE+0xADDRESS` for a function without
-    /// a name.
+    /// a name or for a loop. The [name of a loop](stepscope_analyze::step_loop) has this address.
     pub name: String,
     /// Path or name of its file; by default the program or one of its libraries.
     pub module: Option<PathBuf>,
@@ -68,8 +71,8 @@ pub enum StepError {
         /// The searched file.
         module: PathBuf,
     },
-    /// No function starts at the address.
-    #[error("no function of {} starts at {address:#x}", module.display())]
+    /// No function or loop starts at the address.
+    #[error("no function and no loop of {} starts at {address:#x}", module.display())]
     NoStart {
         /// The address.
         address: u64,
@@ -98,11 +101,12 @@ pub enum StepError {
     },
 }
 
-/// A step function and its file, for people.
+/// What steps are, with the file of the function or loop, for people.
 pub fn with_file(StepPoint { function, module, .. }: &StepPoint) -> String {
     match python_function(function) {
-        Some((name, file)) => format!("{name} in {file}"),
-        None => format!("{function} in {}", module.display()),
+        Some((name, file)) => format!("calls of {name} in {file}"),
+        None if step_loop::address_in(function).is_some() => step_loop::what_steps_are(function),
+        None => format!("calls of {function} in {}", module.display()),
     }
 }
 
@@ -192,7 +196,8 @@ impl StepFunction {
         // An absolute path: the program may change its working directory.
         let module = std::path::absolute(module).unwrap_or_else(|_| module.to_owned());
         if let Some(address) = self.address_in(&module) {
-            let entry = entry_at(&module, address).map_err(StepError::Module)?;
+            let function = entry_at(&module, address).map_err(StepError::Module)?;
+            let entry = function.or_else(|| loops::entry(&module, address));
             let entry = entry.ok_or_else(|| StepError::NoStart { address, module: module.clone() })?;
             return Ok(self.point(Candidate { module: &module, entry }));
         }
@@ -292,7 +297,8 @@ impl StepFunction {
 
     /// The address in `MODULE+0xADDRESS`.
     fn address_in(&self, module: &Path) -> Option<u64> {
-        let address = self.name.strip_prefix(&file_name(module))?.strip_prefix("+0x")?;
+        let name = step_loop::address_in(&self.name).unwrap_or(&self.name);
+        let address = name.strip_prefix(&file_name(module))?.strip_prefix("+0x")?;
         u64::from_str_radix(address, 16).ok()
     }
 }

@@ -86,7 +86,7 @@ pub struct CaptureInfo {
     /// What the recording itself cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_cost: Option<RecordingCost>,
-    /// The function whose calls are the steps, if the recorder found it by itself.
+    /// The function whose calls are the steps, or the loop whose rounds are, if the recorder found it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found_step: Option<String>,
     /// The user's own metrics, as the program reported them during the recording.

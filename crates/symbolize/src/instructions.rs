@@ -21,7 +21,7 @@ use crate::{Position, Symbolizer};
 const OBJDUMP: &str = "objdump";
 
 /// Most bytes of code of one function: some 16,000 instructions. A few loops of interpreters are larger.
-const MOST_CODE: u64 = 64 << 10;
+pub(crate) const MOST_CODE: u64 = 64 << 10;
 
 /// Most bytes of its text that are read.
 const MOST_TEXT: u64 = 32 << 20;

@@ -90,6 +90,7 @@ pub use go_functions::{GO_FUNCTIONS_SECTIONS, GoFunction, GoFunctions, go_text_s
 pub use image::decompressed;
 pub use instructions::{FunctionCode, Instruction, NoInstructions};
 pub use jit::generated_functions;
+pub use loops::{LoopHead, loop_at, loops_around};
 pub use options::{Options, RecordedKernel};
 pub use producers::producers;
 pub use python_source::python_loops;

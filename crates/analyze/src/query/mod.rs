@@ -30,6 +30,7 @@ pub mod scope_paths;
 pub mod select;
 pub mod select_error;
 pub mod step_candidates;
+pub mod step_loop;
 pub mod step_paths;
 pub mod step_stacks;
 pub mod steps;

@@ -95,6 +95,11 @@ impl StepCandidate {
         (self.rate / other.rate).ln().abs() < 0.05
     }
 
+    /// Whether one thread's loop calls both, once per iteration.
+    pub fn is_called_with(&self, other: &Self) -> bool {
+        self.tid == other.tid && self.has_rate_of(other)
+    }
+
     /// The function as a candidate in a recording with this window.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use stepscope_model::{FrameId, FrameKind, Language, StackId, ThreadId};
+use stepscope_model::{FrameId, FrameKind, Language, StackId, ThreadId, Wait};
 
 use crate::query::functions::FunctionId;
 use crate::query::select::Selection;
@@ -67,7 +67,6 @@ pub fn functions(selection: &Selection<'_>) -> Vec<StackFunction> {
     let mut of_thread: BTreeMap<ThreadId, u64> = BTreeMap::new();
     let mut time_of_thread: BTreeMap<ThreadId, u64> = BTreeMap::new();
     let mut seen: BTreeMap<FunctionId, Seen> = BTreeMap::new();
-    let is_time = selection.event().is_some_and(|event| event.unit == "ns");
     for sample in selection.samples() {
         *of_thread.entry(sample.thread).or_default() += sample.weight;
         *time_of_thread.entry(sample.thread).or_default() += sample.weight;
@@ -76,8 +75,7 @@ pub fn functions(selection: &Selection<'_>) -> Vec<StackFunction> {
             *seen.time.entry(sample.thread).or_default() += sample.weight;
         });
     }
-    // Cycles and times do not add up.
-    for wait in selection.waits().filter(|wait| is_time && wait.stack.is_some()) {
+    for wait in waits(selection) {
         let ns = wait.end_ns.saturating_sub(wait.start_ns);
         *time_of_thread.entry(wait.thread).or_default() += ns;
         each_function(selection, wait.stack, &mut seen, |seen| *seen.time.entry(wait.thread).or_default() += ns);
@@ -126,6 +124,50 @@ pub fn functions(selection: &Selection<'_>) -> Vec<StackFunction> {
         owned(other).cmp(&owned(one)).then(by_share).then(one.depth.cmp(&other.depth))
     });
     found
+}
+
+/// How much of the time of this thread, on a CPU or blocked, and how much of the CPU time of all threads is spent on stacks with any
+/// of these nodes, 0 to 1 each.
+pub fn shares_of_any(selection: &Selection<'_>, tid: u32, is_one: impl Fn(StackId) -> bool) -> (f64, f64) {
+    let capture = selection.capture();
+    let has_one = |stack: Option<StackId>| capture.nodes_of(stack).any(&is_one);
+    let is_thread = |thread: ThreadId| capture.threads[thread.index()].tid == tid;
+    let (mut of_thread, mut of_cpu) = (Share::default(), Share::default());
+    for sample in selection.samples() {
+        let is_in = has_one(sample.stack);
+        of_cpu.add(sample.weight, is_in);
+        if is_thread(sample.thread) {
+            of_thread.add(sample.weight, is_in);
+        }
+    }
+    for wait in waits(selection).filter(|wait| is_thread(wait.thread)) {
+        of_thread.add(wait.end_ns.saturating_sub(wait.start_ns), has_one(wait.stack));
+    }
+    (of_thread.value(), of_cpu.value())
+}
+
+/// A part of a whole.
+#[derive(Default)]
+struct Share {
+    part: u64,
+    whole: u64,
+}
+
+impl Share {
+    fn add(&mut self, weight: u64, is_part: bool) {
+        self.whole += weight;
+        self.part += if is_part { weight } else { 0 };
+    }
+
+    fn value(&self) -> f64 {
+        self.part as f64 / self.whole.max(1) as f64
+    }
+}
+
+/// The waits whose place is known, if they add up with samples: cycles and times do not.
+fn waits(selection: &Selection<'_>) -> impl Iterator<Item = Wait> {
+    let is_time = selection.event().is_some_and(|event| event.unit == "ns");
+    selection.waits().filter(move |wait| is_time && wait.stack.is_some())
 }
 
 /// Calls `add` for each function on a stack, once.
@@ -196,6 +238,29 @@ mod tests {
                 "Log 0.09 0.09 own code",
             ]
         );
+    }
+
+    #[test]
+    fn functions_that_a_loop_calls_one_after_the_other_share_its_time() {
+        let drawing = "
+            sim                sim                sim                idle
+            main [lib:/sim]    main [lib:/sim]    main [lib:/sim]    Poll [lib:/sim]
+            Move [lib:/sim]    Sense [lib:/sim]   Log [lib:/sim]
+            Find [lib:/sim]    Move [lib:/sim]
+            40                 30                 10                 20
+            ";
+        drawn::selected(&drawn::columns(drawing), &[], |selection| {
+            let of = |names: &[&str]| {
+                let (capture, functions) = (selection.capture(), selection.functions());
+                let is_one = |node| names.contains(&&*functions.get(functions.of_node(capture, node)).name);
+                let (of_thread, of_cpu) = shares_of_any(selection, capture.threads[0].tid, is_one);
+                (format!("{of_thread:.3}"), format!("{of_cpu:.2}"))
+            };
+            let shares = |thread: &str, cpu: &str| (thread.to_owned(), cpu.to_owned());
+            assert_eq!(of(&["Move", "Sense", "Find"]), shares("0.875", "0.70"));
+            assert_eq!(of(&["Log", "Poll"]), shares("0.125", "0.30"));
+            assert_eq!(of(&[]), shares("0.000", "0.00"));
+        });
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::ProgressBar;
 use stepscope_analyze::Ownership;
-use stepscope_analyze::qualified_name::own_name;
+use stepscope_analyze::step_loop::what_steps_are;
 use stepscope_lab::cache_simulation::{self, SimulatedProgram};
 use stepscope_lab::lab_file::Ready;
 use stepscope_lab::naming;
@@ -163,12 +163,12 @@ fn tell(event: &ProgramEvent<'_>, line: &ProgressBar, duration: Option<Duration>
             line.suspend(|| eprintln!("stepscope: ready after {:.1} s ({by}); recording", after.as_secs_f64()));
         }
         ProgramEvent::Steps(step) => {
-            line.suspend(|| eprintln!("steps: calls of {}", with_file(step)));
+            line.suspend(|| eprintln!("steps: {}", with_file(step)));
         }
         ProgramEvent::StepsFound(step) => line.suspend(|| {
             eprintln!(
-                "steps: calls of {}, found by their steady rate (another one: --step NAME)",
-                own_name(&step.function)
+                "steps: {}, found by their steady rate (another one: --step NAME)",
+                what_steps_are(&step.function)
             );
         }),
         ProgramEvent::StepsSought(missing) => line.suspend(|| {
@@ -183,6 +183,10 @@ fn tell(event: &ProgramEvent<'_>, line: &ProgressBar, duration: Option<Duration>
             eprintln!("warning: The next segment could not be started ({why}). The present one goes on.");
         }),
         ProgramEvent::SegmentEnded(_) => {}
+        // Python, for one, prints a traceback then.
+        ProgramEvent::Stopping => {
+            line.suspend(|| eprintln!("stepscope: recorded; stopping the program as Ctrl-C does"))
+        }
         ProgramEvent::Failed(why) => line.suspend(|| eprintln!("stepscope: {why}; the program continues")),
     }
 }

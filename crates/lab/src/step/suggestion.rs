@@ -1,8 +1,9 @@
-//! Suggests step functions of a program: those called at a steady rate from one loop.
+//! Suggests step functions of a program: those called at a steady rate from one loop, or the loop itself.
 //!
-//! 1. The stacks of a short recording give the functions that could be steps ([`step_stacks`]).
-//! 2. Their calls are counted for a second or two ([`stepscope_record::calls`]).
-//! 3. Functions with steady calls and much time in them are suggested, best first ([`stepscope_analyze::step_candidates`]).
+//! 1. The stacks of a short recording give the functions that could be steps ([`step_stacks`]), and the loops of those that
+//!    have most of the time: compilers inline the step into the loop, and many programs have the loop in `main`.
+//! 2. Their calls and rounds are counted for a second or two ([`stepscope_record::calls`]).
+//! 3. Those with a steady rate and much time in them are suggested, best first ([`stepscope_analyze::step_candidates`]).
 //!
 //! Without the right to count calls, functions are ranked by stacks alone.
 
@@ -13,25 +14,31 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use stepscope_analyze::functions::Functions;
+use stepscope_analyze::functions::{FunctionId, Functions};
 use stepscope_analyze::ownership::Owned;
 use stepscope_analyze::qualified_name::{own_name, python_function};
 use stepscope_analyze::step_candidates::{Call, Calls, LEAST_CALLS, StepCandidate, Unlikely};
 use stepscope_analyze::step_stacks::{self, FunctionCode, StackFunction};
-use stepscope_analyze::{Filter, Selection, TimeRange};
+use stepscope_analyze::{Filter, Selection, TimeRange, step_loop};
 use stepscope_assemble::StepPoint;
-use stepscope_model::{Capture, Column, Columns, FrameKind, Kind, Note, NoteValue, SymbolSource, Table, note};
+use stepscope_model::{Capture, Column, Columns, FrameKind, Kind, Note, NoteValue, StackId, SymbolSource, Table, note};
 use stepscope_record::calls::{CallCounts, CallSite, SiteCalls};
 use stepscope_symbolize::starts_of;
 
-use super::StepFunction;
 use super::python::Stubs;
+use super::{StepFunction, loops};
 
 /// Functions whose calls are counted, at most. Each costs the program some microseconds per call.
 const MOST_SITES: usize = 32;
 
 /// With fewer samples in the later half of the recording, all of it counts.
 const LEAST_SAMPLES: usize = 50;
+
+/// Loops of a function whose rounds are counted, at most: the outermost ones.
+const MOST_LOOPS: usize = 3;
+
+/// Loops with less of the time are not the program's main loop.
+const LEAST_LOOP_SHARE: f64 = 0.5;
 
 /// Names that a note lists.
 const MOST_NAMES: usize = 5;
@@ -40,6 +47,8 @@ const MOST_NAMES: usize = 5;
 #[derive(Debug, Clone)]
 pub struct Suggestion {
     rows: Vec<Row>,
+    /// Share of the time, 0 to 1, in the functions that the best one's loop calls once per iteration.
+    loop_share: f64,
     /// Files without names of functions.
     stripped: BTreeSet<String>,
     lost: u64,
@@ -50,6 +59,8 @@ pub struct Suggestion {
 /// A function on many stacks.
 #[derive(Debug, Clone)]
 struct Row {
+    id: FunctionId,
+    /// Its name, or that of the loop in it.
     function: String,
     module: PathBuf,
     owned: Option<bool>,
@@ -58,8 +69,10 @@ struct Row {
     share: f64,
     cpu_share: f64,
     depth: usize,
-    /// File offset of its first instruction.
+    /// File offset of the first instruction, of a call or of a round.
     offset: Option<u64>,
+    /// Ids of the threads that run it.
+    threads: Vec<u32>,
     finding: Finding,
 }
 
@@ -88,7 +101,8 @@ impl Suggestion {
         let found = step_stacks::functions(&selection);
         let mut rows: Vec<Row> = found.iter().map(|one| row(&selection, one)).collect();
         locate(&mut rows, &found, &selection);
-        let sites: Vec<(usize, CallSite)> = sites(&rows, &found, capture);
+        rows.extend(loop_rows(&selection, &rows, &found));
+        let sites: Vec<(usize, CallSite)> = sites(&rows);
         let asked: Vec<CallSite> = sites.iter().map(|(_, site)| site.clone()).collect();
         let (mut lost, mut refused) = (0, None);
         if asked.is_empty() {
@@ -105,7 +119,7 @@ impl Suggestion {
                 Err(error) => refused = Some(why_refused(&error)),
             }
         }
-        let nameless = |row: &&Row| row.function.contains("+0x");
+        let nameless = |row: &&Row| !row.is_loop() && row.function.contains("+0x");
         let is_stripped = |name: &str| {
             let module = capture.modules.iter().find(|module| module.path == name);
             module.is_some_and(|module| matches!(module.symbols, SymbolSource::None | SymbolSource::DynamicSymbols))
@@ -114,7 +128,8 @@ impl Suggestion {
         let stripped = modules.filter(|module| is_stripped(module)).collect();
         rows.sort_by(Row::compare);
         prefer_telling_name(&mut rows);
-        Self { rows, stripped, lost, refused }
+        let loop_share = loop_share(&selection, &rows);
+        Self { rows, loop_share, stripped, lost, refused }
     }
 
     /// The best step function, found by `resolve`.
@@ -134,21 +149,29 @@ impl Suggestion {
             // It is found by its name when the program calls it.
             return Some(named(&own, None));
         }
+        if let Some(address) = step_loop::address_in(&best.function) {
+            return Some(named(address, None));
+        }
         let forms = [named(&own, None), named(&own, module), named(&best.function, module)];
         forms.into_iter().find(|form| {
             resolve(form).is_some_and(|point| point.offset == offset && same_file(&point.module, &best.module))
         })
     }
 
-    /// The best step function, if it has most of its thread's time, is called at a steady rate, and can be observed for at most
-    /// this share of the time. Of functions that one loop calls once per iteration, one that is cheap to observe will do.
+    /// The best step function that is called at a steady rate, and can be observed for at most this share of the time, if
+    /// its loop has most of the time.
+    ///
+    /// Of functions that one loop calls once per iteration, one that is cheap to observe will do. A loop in `main`, or one that
+    /// the compiler inlined, calls the parts of its step one after the other: together they have the time of the loop.
     pub fn clear_step(&self, most_cost: f64) -> Option<StepPoint> {
         const LEAST_SHARE: f64 = 0.5;
         const LEAST_REGULARITY: f64 = 0.5;
-        let best = self.rows.first()?.likely()?;
-        let is_clear = |likely: &StepCandidate| likely.share >= LEAST_SHARE && likely.regularity >= LEAST_REGULARITY;
+        let best = self.rows.first()?.likely().filter(|_| self.loop_share >= LEAST_SHARE)?;
         let mut clear = self.rows.iter().filter_map(|row| {
-            let likely = row.likely().filter(|likely| is_clear(likely) && likely.has_rate_of(best))?;
+            let likely = row.likely().filter(|likely| likely.is_called_with(best))?;
+            if likely.regularity < LEAST_REGULARITY {
+                return None;
+            }
             let (function, module, offset) = (row.function.clone(), row.module.clone(), row.offset?);
             let step = StepPoint { function, module, offset, time: None };
             (likely.rate * entry_cost_s(&step.module, step.offset) <= most_cost).then_some(step)
@@ -203,6 +226,7 @@ impl Suggestion {
     fn why(&self, row: &Row, best: Option<&StepCandidate>) -> String {
         let own = |name: &str| own_name(name).into_owned();
         match &row.finding {
+            Finding::Unlikely(Unlikely::NotCalled) if row.is_loop() => "no round while counting".to_owned(),
             Finding::Likely(likely) => match best {
                 Some(best) if best.function == likely.function => self.why_best(best).to_owned(),
                 Some(best) => beside(likely, best),
@@ -227,8 +251,14 @@ impl Suggestion {
     }
 
     fn why_best(&self, best: &StepCandidate) -> &'static str {
-        let others = self.rows.iter().filter_map(Row::likely);
-        let is_outermost = others.filter(|other| other.has_rate_of(best)).all(|other| other.share <= best.share);
+        if step_loop::address_in(&best.function).is_some() {
+            return "the loop's rounds have this rate";
+        }
+        let functions = self.rows.iter().filter(|row| !row.is_loop());
+        let is_outermost = functions
+            .filter_map(Row::likely)
+            .filter(|other| other.has_rate_of(best))
+            .all(|other| other.share <= best.share);
         if is_outermost {
             "outermost function called at this rate"
         } else {
@@ -265,7 +295,7 @@ impl Suggestion {
             let names = inlined.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
             notes.push(note!(
                 Limit,
-                "Calls of inlined functions cannot be counted: {}{}. A function that runs once in each of them marks the same steps.",
+                "Calls of inlined functions cannot be counted: {}{}. A loop around them, or a function that runs once in each of them, marks the same steps.",
                 names,
                 more
             ));
@@ -300,6 +330,10 @@ impl Suggestion {
 }
 
 impl Row {
+    fn is_loop(&self) -> bool {
+        step_loop::address_in(&self.function).is_some()
+    }
+
     fn likely(&self) -> Option<&StepCandidate> {
         match &self.finding {
             Finding::Likely(likely) => Some(likely),
@@ -352,7 +386,7 @@ fn prefer_telling_name(rows: &mut [Row]) {
         let name = own_name(&row.function).to_lowercase();
         let last = name.rsplit("::").next().unwrap_or_default();
         (
-            !row.function.contains("+0x") && !is_interpreter(&row.module) && !name.starts_with('_'),
+            !row.is_loop() && !row.function.contains("+0x") && !is_interpreter(&row.module) && !name.starts_with('_'),
             ["step", "tick", "iterat"].iter().any(|word| last.contains(word)),
         )
     };
@@ -373,11 +407,31 @@ fn later_half<'a>(capture: &'a Capture, functions: &'a Functions) -> Selection<'
     }
 }
 
+/// The share of the time in functions that are called once per iteration by the loop of the first one.
+fn loop_share(selection: &Selection<'_>, rows: &[Row]) -> f64 {
+    let Some(best) = rows.first().and_then(Row::likely) else { return 0.0 };
+    let is_called = |row: &&Row| row.likely().is_some_and(|likely| likely.is_called_with(best));
+    let called: Vec<&Row> = rows.iter().filter(is_called).collect();
+    if let Some(around) = called.iter().find(|row| row.is_loop()) {
+        return shares_together(around.share, around.cpu_share);
+    }
+    let called: BTreeSet<FunctionId> = called.iter().map(|row| row.id).collect();
+    let is_one = |node| called.contains(&selection.functions().of_node(selection.capture(), node));
+    let (time, cpu) = step_stacks::shares_of_any(selection, best.tid, is_one);
+    shares_together(time, cpu).max(cpu)
+}
+
+/// CPU time finds the program's main loop. A loop that mostly waits still has all of its own thread's time.
+fn shares_together(of_thread: f64, of_cpu: f64) -> f64 {
+    (of_thread + of_cpu) / 2.0
+}
+
 fn row(selection: &Selection<'_>, one: &StackFunction) -> Row {
     let (capture, functions) = (selection.capture(), selection.functions());
     let function = functions.get(one.function);
     let thread = &capture.threads[one.threads[0].index()];
     Row {
+        id: one.function,
         function: function.name.to_string(),
         module: PathBuf::from(&*function.module),
         owned: functions.ownership_known().then_some(function.owned),
@@ -387,6 +441,7 @@ fn row(selection: &Selection<'_>, one: &StackFunction) -> Row {
         cpu_share: one.cpu_share,
         depth: one.depth,
         offset: None,
+        threads: one.threads.iter().map(|thread| capture.threads[thread.index()].tid).collect(),
         finding: match one.code {
             FunctionCode::Inlined { into, .. } => Finding::Inlined { into: functions.get(into).name.to_string() },
             FunctionCode::Interpreted => Finding::Interpreted,
@@ -451,14 +506,38 @@ fn python_entries(found: &[StackFunction], selection: &Selection<'_>) -> Vec<Opt
     found.iter().map(entry).collect()
 }
 
-/// The functions whose calls are counted, by index.
-fn sites(rows: &[Row], found: &[StackFunction], capture: &Capture) -> Vec<(usize, CallSite)> {
-    let site = |(index, (row, one)): (usize, (&Row, &StackFunction))| {
-        let threads = one.threads.iter().map(|thread| capture.threads[thread.index()].tid).collect();
+/// The functions whose calls are counted, and the loops whose rounds are, by index.
+fn sites(rows: &[Row]) -> Vec<(usize, CallSite)> {
+    let site = |(index, row): (usize, &Row)| {
         let offset = row.offset.filter(|_| !is_interpreter(&row.module))?;
-        Some((index, CallSite { module: row.module.clone(), offset, threads }))
+        Some((index, CallSite { module: row.module.clone(), offset, threads: row.threads.clone() }))
     };
-    rows.iter().zip(found).enumerate().filter_map(site).take(MOST_SITES).collect()
+    let (loops, functions): (Vec<_>, Vec<_>) = rows.iter().enumerate().partition(|(_, row)| row.is_loop());
+    let functions = functions.into_iter().filter_map(site).take(MOST_SITES);
+    functions.chain(loops.into_iter().filter_map(site)).collect()
+}
+
+/// The outermost loops of functions that have most of the time, as far as they have it, too.
+fn loop_rows(selection: &Selection<'_>, rows: &[Row], found: &[StackFunction]) -> Vec<Row> {
+    let has_most = |row: &Row| shares_together(row.share, row.cpu_share) >= LEAST_LOOP_SHARE;
+    let mut made = Vec::new();
+    for (row, one) in rows.iter().zip(found) {
+        let is_native =
+            matches!(one.code, FunctionCode::Own(_)) && row.offset.is_some() && !is_interpreter(&row.module);
+        if is_native && has_most(row) {
+            let mut loops = loops::of_function(selection, row.id, &row.module);
+            loops.truncate(MOST_LOOPS);
+            for (head, frames) in loops {
+                let is_in = |node: StackId| frames.contains(&selection.capture().stacks[node.index()].frame);
+                let (share, cpu_share) = step_stacks::shares_of_any(selection, row.tid, is_in);
+                let function = loops::name(&row.module, head);
+                let depth = row.depth + 1;
+                made.push(Row { function, share, cpu_share, depth, offset: Some(head.offset), ..row.clone() });
+            }
+        }
+    }
+    made.retain(has_most);
+    made
 }
 
 /// Whether a file is CPython itself: its functions run every Python function, and none of them is a step.
@@ -480,9 +559,7 @@ fn finding(row: &Row, calls: &SiteCalls) -> Finding {
         SiteCalls::Counted { calls, window } => (calls, window),
     };
     let calls = counted.iter().map(|call| Call { time_ns: call.time_ns, tid: call.tid, cpu_ns: call.cpu_ns }).collect();
-    // CPU time finds the program's main loop. A loop that mostly waits still has all of its own thread's time.
-    let share = (row.share + row.cpu_share) / 2.0;
-    let calls = Calls { function: row.function.clone(), share, calls };
+    let calls = Calls { function: row.function.clone(), share: shares_together(row.share, row.cpu_share), calls };
     StepCandidate::of(&calls, window).map_or_else(Finding::Unlikely, Finding::Likely)
 }
 
@@ -503,17 +580,21 @@ fn entry_cost_s(module: &Path, offset: u64) -> f64 {
 fn beside(one: &StepCandidate, best: &StepCandidate) -> String {
     /// Above it, every ratio is near a whole number.
     const MOST_EXACT: f64 = 10.0;
-    let name = own_name(&best.function);
+    let is_loop = step_loop::address_in(&best.function).is_some();
+    let name = if is_loop { "round of the loop".to_owned() } else { format!("`{}`", own_name(&best.function)) };
     if one.has_rate_of(best) {
-        return format!("called once per `{name}`");
+        return format!("called once per {name}");
     }
     if one.rate < best.rate {
-        return format!("called once in {:.0} calls of `{name}`", best.rate / one.rate);
+        return match is_loop {
+            true => format!("called once in {:.0} rounds of the loop", best.rate / one.rate),
+            false => format!("called once in {:.0} calls of {name}", best.rate / one.rate),
+        };
     }
     let ratio = one.rate / best.rate;
     match (ratio / ratio.round() - 1.0).abs() < 0.05 && ratio < MOST_EXACT {
-        true => format!("called {ratio:.0} times per `{name}`"),
-        false => format!("called some {ratio:.0} times per `{name}`"),
+        true => format!("called {ratio:.0} times per {name}"),
+        false => format!("called some {ratio:.0} times per {name}"),
     }
 }
 

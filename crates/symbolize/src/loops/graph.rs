@@ -116,12 +116,31 @@ impl Graph {
 
     /// Its natural loops. Loops with the same head are one.
     pub fn loops(&self) -> Vec<Natural> {
-        let dominators = Dominators::of(self);
+        let is_root = |block: &usize| *block == 0 || self.blocks[*block].predecessors.is_empty();
+        self.loops_from((0..self.blocks.len()).filter(is_root).collect())
+    }
+
+    /// The natural loops of the code that is reached from the function's start. Jumps through a register may lead to any block that
+    /// nothing else leads to. Code that handles exceptions has its loops, too, but does not enter those of others.
+    pub fn likely_loops(&mut self) -> Vec<Natural> {
+        let jumps =
+            |block: &Block| block.operations.last().is_some_and(|last| last.flow == FlowControl::IndirectBranch);
+        let jumping: Vec<usize> = (0..self.blocks.len()).filter(|block| jumps(&self.blocks[*block])).collect();
+        let alone: Vec<usize> = (1..self.blocks.len()).filter(|at| self.blocks[*at].predecessors.is_empty()).collect();
+        for jump in jumping {
+            self.blocks[jump].successors.extend(&alone);
+            alone.iter().for_each(|block| self.blocks[*block].predecessors.push(jump));
+        }
+        self.loops_from(vec![0])
+    }
+
+    fn loops_from(&self, roots: Vec<usize>) -> Vec<Natural> {
+        let dominators = Dominators::of(self, roots);
         let mut loops: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         for (block, successor) in
             (0..self.blocks.len()).flat_map(|at| self.blocks[at].successors.iter().map(move |to| (at, *to)))
         {
-            if !dominators.dominates(successor, block) {
+            if !dominators.is_reached(block) || !dominators.dominates(successor, block) {
                 continue;
             }
             let body = loops.entry(successor).or_insert_with(|| BTreeSet::from([successor]));
@@ -144,12 +163,11 @@ struct Dominators {
 }
 
 impl Dominators {
-    fn of(graph: &Graph) -> Self {
+    fn of(graph: &Graph, mut roots: Vec<usize>) -> Self {
         let number = graph.blocks.len();
-        // One root stands before the entry and all blocks that nothing leads to.
+        roots.retain(|block| *block < number);
+        // One root stands before all others.
         let root = number;
-        let roots: Vec<usize> =
-            (0..number).filter(|block| *block == 0 || graph.blocks[*block].predecessors.is_empty()).collect();
         let mut order = Vec::with_capacity(number + 1);
         let mut seen = vec![false; number];
         for start in roots.iter().copied() {
@@ -203,6 +221,10 @@ impl Dominators {
             }
         }
         Self { immediate, place }
+    }
+
+    fn is_reached(&self, block: usize) -> bool {
+        self.immediate[block].is_some()
     }
 
     fn dominates(&self, one: usize, other: usize) -> bool {

@@ -6,6 +6,7 @@
 
 mod columns;
 mod graph;
+mod heads;
 mod indices;
 mod instruction;
 mod least;
@@ -21,8 +22,9 @@ use stepscope_model::{CodeLoop, Module, ModuleLoops};
 
 use crate::Symbolizer;
 use crate::function_starts::FunctionStarts;
-use crate::instructions::extent;
+use crate::instructions::{MOST_CODE, extent};
 use graph::{Graph, Natural};
+pub use heads::{LoopHead, loop_at, loops_around};
 use instruction::{Effect, Operation};
 
 impl Symbolizer {

@@ -14,6 +14,7 @@ use super::seen::{Pacing, Seen, Tenths};
 use crate::analyses::summary;
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
+use crate::query::step_loop;
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
 
@@ -52,10 +53,12 @@ pub(super) fn of(seen: &Seen<'_, '_>) -> Pacing {
     let in_step_function = in_step_function(seen);
     let longest = sleeps(seen, &threads, &in_step_function).into_iter().filter(|(_, sleeps)| match steps {
         Some(steps) => {
-            // Steps that the recorder found may begin anywhere in the loop, so work after the sleep tells only within their function.
-            let is_end = match seen.capture().info.found_step {
-                Some(_) => !goes_on(seen, &sleeps.in_step_function, &in_step_function),
-                None => 2 * sleeps.within < sleeps.count,
+            // A function that the recorder found may be called anywhere in the loop, so work after the sleep tells only within it.
+            let is_end = match seen.capture().info.found_step.as_deref() {
+                Some(step) if step_loop::address_in(step).is_none() => {
+                    !goes_on(seen, &sleeps.in_step_function, &in_step_function)
+                }
+                _ => 2 * sleeps.within < sleeps.count,
             };
             is_end && PER_STEP.contains(&(sleeps.count as f64 / steps))
         }

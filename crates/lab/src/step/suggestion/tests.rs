@@ -20,12 +20,28 @@ extern "C" fn simulated_step(number: u32) -> u32 {
     std::hint::black_box(number) + 13
 }
 
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn simulated_loop(rounds: u32) -> u32 {
+    let (mut round, mut number) = (0, 0);
+    while round < std::hint::black_box(rounds) {
+        number = simulated_step(number);
+        round += 1;
+    }
+    number
+}
+
 const WINDOW: std::ops::Range<u64> = 0..100_000_000;
 
 const STACK: [&str; 4] = ["simulated_run", "simulated_call", "simulated_step", "inlined"];
 
 /// A capture of this test's functions on one stack, 100 samples.
 fn capture() -> Capture {
+    capture_of(&[(&STACK, 100)])
+}
+
+/// A capture of these stacks, root first, each with its number of samples.
+fn capture_of(stacks: &[(&[&str], usize)]) -> Capture {
     assert_eq!(simulated_run(simulated_call(simulated_step(0))), 36);
     let mut capture = Capture::default();
     let event = capture.add_event(Event::sampled("cpu-clock", "ns"));
@@ -36,22 +52,61 @@ fn capture() -> Capture {
         symbols: SymbolSource::DebugInfo,
         ..Module::default()
     });
-    let frames: Vec<_> = STACK
-        .iter()
-        .map(|name| {
-            let entries = stepscope_symbolize::entries(&path, &Default::default(), |_, symbol| symbol == *name);
-            let offset = entries.unwrap().first().map(|entry| entry.offset);
-            let code = stepscope_symbolize::Code::file(&path);
-            let address = offset.map(|offset| {
-                stepscope_symbolize::Symbolizer::default().name(&code, &[offset]).places[0].address.unwrap()
-            });
-            let inlined = *name == "inlined";
-            capture.intern_frame(Frame { module: Some(module), address, inlined, ..Frame::named(*name) })
-        })
-        .collect();
-    let stack = capture.intern_stack(frames);
-    capture.samples = (0..100).map(|_| Sample { time_ns: None, thread, cpu: None, stack, event, weight: 1 }).collect();
+    let frame = |capture: &mut Capture, name: &str| {
+        let entries = stepscope_symbolize::entries(&path, &Default::default(), |_, symbol| symbol == name);
+        let offset = entries.unwrap().first().map(|entry| entry.offset);
+        let code = stepscope_symbolize::Code::file(&path);
+        let address = offset
+            .map(|offset| stepscope_symbolize::Symbolizer::default().name(&code, &[offset]).places[0].address.unwrap());
+        let inlined = name == "inlined";
+        capture.intern_frame(Frame { module: Some(module), address, inlined, ..Frame::named(name) })
+    };
+    for (names, samples) in stacks {
+        let frames: Vec<_> = names.iter().map(|name| frame(&mut capture, name)).collect();
+        let stack = capture.intern_stack(frames);
+        let sample = Sample { time_ns: None, thread, cpu: None, stack, event, weight: 1 };
+        capture.samples.extend(std::iter::repeat_n(sample, *samples));
+    }
     capture
+}
+
+/// An address in the loop of [`simulated_loop`], and the loop's head.
+fn address_in_loop() -> (u64, stepscope_symbolize::LoopHead) {
+    assert_eq!(simulated_loop(2), 26);
+    let this = std::env::current_exe().unwrap();
+    let entry =
+        stepscope_symbolize::entries(&this, &Default::default(), |_, symbol| symbol == "simulated_loop").unwrap();
+    let code = stepscope_symbolize::Code::file(&this);
+    let names = stepscope_symbolize::Symbolizer::default().name(&code, &[entry[0].offset]);
+    let start = names.places[0].address.unwrap();
+    let addresses: Vec<u64> = (start + 1..start + 256).collect();
+    let around = stepscope_symbolize::loops_around(&this, &addresses).unwrap();
+    let found = addresses.into_iter().zip(around).find(|(_, heads)| !heads.is_empty());
+    found.map(|(address, heads)| (address, heads[0])).unwrap()
+}
+
+#[test]
+fn a_loop_whose_step_is_inlined_into_it_is_suggested_and_found_again_by_its_name() {
+    let (address, head) = address_in_loop();
+    let mut capture = capture_of(&[(&["simulated_loop"], 100)]);
+    capture.frames[0].address = Some(address);
+    let owned = stepscope_analyze::Ownership::default().compile().unwrap();
+    let suggestion = Suggestion::of(&capture, &owned, |sites, _| {
+        assert_eq!(sites.len(), 2);
+        assert_eq!((sites[1].offset, &sites[1].threads), (head.offset, &vec![7]));
+        let not_called = SiteCalls::Counted { calls: Vec::new(), window: WINDOW };
+        Ok(CallCounts { sites: vec![not_called, steady(1_000_000)], lost: 0 })
+    });
+    let found = suggestion.clear_step(1.0).unwrap();
+    assert!(found.function.starts_with("[loop "), "{}", found.function);
+    assert_eq!(found.offset, head.offset);
+    let this = std::env::current_exe().unwrap();
+    let best = suggestion.best(|step| step.find(&this, Vec::new).ok()).unwrap();
+    assert!(best.name.ends_with(&format!("+{:#x}", head.address)), "{}", best.name);
+    let named = StepFunction { name: found.function.clone(), module: None, time: None };
+    assert_eq!(named.find(&this, Vec::new).unwrap(), found);
+    let table = suggestion.table(None);
+    assert_eq!(cells(&table, "why")[0], "the loop's rounds have this rate");
 }
 
 fn steady(period_ns: u64) -> SiteCalls {
@@ -105,22 +160,30 @@ fn functions_of_cpython_are_no_steps_and_those_of_extension_modules_may_be() {
 #[test]
 fn a_clear_step_is_cheap_to_observe_and_has_most_of_its_threads_time() {
     let owned = stepscope_analyze::Ownership::default().compile().unwrap();
-    let step_called_every = |period_ns| {
+    let step_called_every = |stacks: &[(&[&str], usize)], period_ns| {
         let calls = |sites: &[CallSite]| sites.iter().map(|_| steady(period_ns)).collect();
-        Suggestion::of(&capture(), &owned, |sites, _| Ok(CallCounts { sites: calls(sites), lost: 0 }))
+        Suggestion::of(&capture_of(stacks), &owned, |sites, _| Ok(CallCounts { sites: calls(sites), lost: 0 }))
     };
-    let found = step_called_every(1_000_000).clear_step(1.0).unwrap();
+    let found = step_called_every(&[(&STACK, 100)], 1_000_000).clear_step(1.0).unwrap();
     assert_eq!(found.function, "simulated_step");
     assert_eq!(found.module, std::env::current_exe().unwrap());
     // Each call costs 6 us at least, so 1,000 a second cost 0.6 %.
-    assert_eq!(step_called_every(1_000_000).clear_step(0.005), None);
-    let mut helper = step_called_every(1_000_000);
-    helper.rows.iter_mut().for_each(|row| {
-        if let Finding::Likely(likely) = &mut row.finding {
-            likely.share = 0.4;
-        }
-    });
-    assert_eq!(helper.clear_step(1.0), None);
+    assert_eq!(step_called_every(&[(&STACK, 100)], 1_000_000).clear_step(0.005), None);
+    let helper: [(&[&str], _); 2] = [(&["run", "simulated_step"], 40), (&["run"], 60)];
+    assert_eq!(step_called_every(&helper, 1_000_000).clear_step(1.0), None);
+}
+
+#[test]
+fn a_loop_that_calls_the_parts_of_its_step_has_the_largest_part_as_its_clear_step() {
+    let owned = stepscope_analyze::Ownership::default().compile().unwrap();
+    let stacks: [(&[&str], _); 3] = [(&["run", "simulated_call"], 45), (&["run", "simulated_run"], 40), (&["run"], 15)];
+    let called_every = |periods: [u64; 2]| {
+        let calls = || periods.map(steady).to_vec();
+        Suggestion::of(&capture_of(&stacks), &owned, |_, _| Ok(CallCounts { sites: calls(), lost: 0 }))
+    };
+    let found = called_every([1_000_000, 1_000_000]).clear_step(1.0).unwrap();
+    assert_eq!(found.function, "simulated_call");
+    assert_eq!(called_every([1_000_000, 700_000]).clear_step(1.0), None, "no loop has most of the time");
 }
 
 #[test]
