@@ -32,11 +32,12 @@ fn lived(threads: &[&str]) -> Drawing {
 
 /// Four workers that the loop wakes in each round. One of them works for 400 us; the others for `others_ns`.
 fn workers(others_ns: u64) -> Vec<String> {
-    waiting(others_ns, "sim::Work;sim::Take;pthread_cond_wait;__x64_sys_futex [kernel]")
+    waiting(others_ns, "sim::Work;sim::Take;pthread_cond_wait;__x64_sys_futex [kernel]", "pthread_cond_broadcast")
 }
 
-/// The same where they wait at this stack.
-fn waiting(others_ns: u64, waits: &str) -> Vec<String> {
+/// The same where they wait at this stack, and are woken by this function.
+fn waiting(others_ns: u64, waits: &str, wakes: &str) -> Vec<String> {
+    let waker = format!("sim::Loop;sim::Put;{wakes}");
     let names = ["a", "b", "c", "d"];
     let mut text = String::new();
     for round in 0..ROUNDS {
@@ -59,7 +60,7 @@ fn waiting(others_ns: u64, waits: &str) -> Vec<String> {
             let before = start.saturating_sub(ROUND_NS) + 100_000 + place as u64 * 2_000;
             let works = if round > 0 && place as u64 == (round - 1) % 4 { 60_000 } else { others_ns };
             let begin = if round == 0 { 0 } else { before + works };
-            drawing = woken(drawing, name, begin..at, waits, ("main", "sim::Loop;sim::Put;pthread_cond_broadcast"));
+            drawing = woken(drawing, name, begin..at, waits, ("main", waker.as_str()));
         }
     }
     found(&drawing.capture)
@@ -70,7 +71,10 @@ fn threads_that_are_woken_and_find_nothing_are_told_from_workers() {
     let herd: Vec<String> = workers(5_000).into_iter().filter(|row| row.starts_with("threads-woken")).collect();
     assert_eq!(herd.len(), 1, "{herd:?}");
     assert!(herd[0].starts_with("threads-woken-for-nothing | sim::Take | "), "{herd:?}");
-    let receive = waiting(5_000, "sim::Work;sim::Take;recv;__x64_sys_recvfrom [kernel];unix_dgram_recvmsg [kernel]");
+    let one_by_one = waiting(5_000, "sim::Work;sim::Take;pthread_cond_wait", "pthread_cond_signal");
+    assert!(!one_by_one.iter().any(|row| row.starts_with("threads-woken")), "each has a place: {one_by_one:?}");
+    let receives = "sim::Work;sim::Take;recv;__x64_sys_recvfrom [kernel];unix_dgram_recvmsg [kernel]";
+    let receive = waiting(5_000, receives, "pthread_cond_broadcast");
     assert!(!receive.iter().any(|row| row.starts_with("threads-woken")), "each gets a message: {receive:?}");
     let busy = workers(60_000);
     assert!(!busy.iter().any(|row| row.starts_with("threads-woken")), "{busy:?}");

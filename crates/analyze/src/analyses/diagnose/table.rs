@@ -58,7 +58,7 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
             }),
     );
     let in_loop = |one: &Selection<'_>| !one.capture().steps.is_empty() && one.capture().info.sweep.is_empty();
-    if !selections.is_empty() && selections.iter().all(in_loop) {
+    if findings.is_empty() && !selections.is_empty() && selections.iter().all(in_loop) {
         table.note(note!(
             Hint,
             "Full scans, and searches and memory that grow faster than the world, show over several sizes: `stepscope sweep` \
@@ -76,7 +76,7 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
     }
     table.add_notes(ownership_note(selections));
     let unknown = selections.iter().find(|selection| !selection.functions().ownership_known());
-    if let Some(unknown) = unknown.filter(|_| !name_own_source(findings)) {
+    if let Some(unknown) = unknown.filter(|_| name_other_source(findings)) {
         table.note(note!(
             Hint,
             "Name your own code, perhaps with `{}`: findings then name your function and not a library's.",
@@ -86,11 +86,16 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
     table
 }
 
-/// Whether there are findings, and all their functions have a source file that is not the system's.
-fn name_own_source(findings: &[Finding]) -> bool {
+/// Whether a time has an interval: a total of one recording has none.
+fn has_interval(time: &Estimate) -> bool {
+    time.low < time.high
+}
+
+/// Whether a finding names a function without a source file, or with one of the system's. Without any finding, ownership may find one.
+fn name_other_source(findings: &[Finding]) -> bool {
     let own = |one: &Finding| one.place.as_ref().is_some_and(|(file, _)| !file.starts_with("/usr/"));
-    let mut of_functions = findings.iter().filter(|one| one.function.is_some()).peekable();
-    of_functions.peek().is_some() && of_functions.all(own)
+    let mut of_functions = findings.iter().filter(|one| one.function.is_some());
+    findings.is_empty() || of_functions.any(|one| !own(one))
 }
 
 /// What the findings of a scenario gain together. Gains that are no CPU time cannot be added to it.
@@ -132,10 +137,10 @@ fn findings_columns<'a>(all: &'a [Finding]) -> Columns<'a, Row<'a>> {
             |(_, one)| one.gain.and_then(|gain| Some(gain.known_time()?.value)).into(),
         )
         .duration("gain_low", "Lower bound of its 95 % confidence interval.", |(_, one)| {
-            one.gain.and_then(|gain| Some(gain.known_time()?.low))
+            one.gain.and_then(|gain| Some(gain.known_time().filter(has_interval)?.low))
         })
         .duration("gain_high", "Upper bound of its 95 % confidence interval.", |(_, one)| {
-            one.gain.and_then(|gain| Some(gain.known_time()?.high))
+            one.gain.and_then(|gain| Some(gain.known_time().filter(has_interval)?.high))
         })
         .with(
             Column::percentage(

@@ -111,7 +111,7 @@ fn at_barriers(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
             .sure(if is_shared { Confidence::Strong } else { Confidence::Weak })
             .because(
                 format!(
-                    "It arrives last at {} of the barriers; {:.1} workers wait {} a step for it.",
+                    "It arrives last at {} of the barriers; those who wait for it ({:.1} workers on average) wait {} a step.",
                     percent(100.0 * worst.last_share),
                     worst.waiters,
                     ns(worst.waiting_ns)

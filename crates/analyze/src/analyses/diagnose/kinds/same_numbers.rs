@@ -92,10 +92,10 @@ impl Candidate {
         let without = parts(inside.iter().copied()).into_iter().map(|one| one * part).collect();
         let cost = seen.sum(|stack| inside[stack.index()]);
         let found = Found::of(seen, *function, title, without).sure(Confidence::Fair).because_of_calls(format!(
-            "Of {} calls of mathematical functions in its replayed calls, there were {} different ones; {} of their work was for the numbers of \
-             an earlier call.",
+            "Its replayed calls called mathematical functions {} times, with {}; {} of their work was for the numbers of an \
+             earlier call.",
             NoteValue::number(asked.calls),
-            NoteValue::number(asked.different),
+            NoteValue::plural(asked.different as usize, "different argument"),
             percent(asked.part * 100.0),
         ));
         found.because(

@@ -2,7 +2,8 @@
 //!
 //! Evidence: three threads or more that wait in the same owned function are woken one right after the other by the same thread,
 //! by a call that wakes all that wait (its name says so, or most of the threads are woken), most of them run for a few microseconds and wait there again, and all of them hardly do anything else. Look-alikes: workers
-//! that all have work in each step, however little; their CPU time is in other functions than those that wait.
+//! that all have work in each step, however little; their CPU time is in other functions than those that wait. Threads that are woken one by one
+//! (`notify_one`), each for a place in a full queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -22,6 +23,9 @@ const FEWEST: usize = 3;
 
 /// Parts of functions that wake all that wait: of condition variables, and the kernel's of descriptors.
 const WAKES_ALL: [&str; 5] = ["cond_broadcast", "notify_all", "wake_all", "ep_poll_callback", "__wake_up_sync_key"];
+
+/// Parts of functions that wake one: the thread has something to do, however little.
+const WAKES_ONE: [&str; 3] = ["cond_signal", "notify_one", "wake_one"];
 
 /// Part of the threads at a place that are woken together, if the call wakes all.
 const OF_ALL: f64 = 0.7;
@@ -77,6 +81,10 @@ impl Kind for WokenInVain {
             let woken: Vec<&WakeUp> = herds.into_iter().flatten().collect();
             // The stacks of most wakers are left out at high rates, and a call at a function's end leaves no frame.
             let known: Vec<bool> = woken.iter().filter_map(|one| one.is_of_all).collect();
+            let of_one = woken.iter().filter(|one| one.is_of_one).count();
+            if 2 * of_one > known.len() {
+                continue;
+            }
             let by_name = 2 * known.iter().filter(|of_all| **of_all).count() > known.len();
             if !by_name && 2 * in_large < woken.len() {
                 continue;
@@ -161,6 +169,8 @@ struct WakeUp {
     waked_by: Option<FunctionId>,
     /// Whether the waker wakes all that wait, if its stack is known.
     is_of_all: Option<bool>,
+    /// Whether its stack shows that it wakes one.
+    is_of_one: bool,
     /// Whether the thread soon waits at the same place again.
     is_in_vain: bool,
 }
@@ -177,7 +187,8 @@ fn waker_of(woken: &[&WakeUp]) -> Option<FunctionId> {
 /// The wake-ups of threads by the owned function that they wait in.
 fn wake_ups(seen: &Seen<'_, '_>) -> BTreeMap<FunctionId, Vec<WakeUp>> {
     let mut classes = Classes::new(seen.capture(), seen.functions());
-    let of_all = seen.paths_through(|function| WAKES_ALL.iter().any(|part| function.name.contains(part)));
+    let through = |parts: &[&str]| seen.paths_through(|function| parts.iter().any(|part| function.name.contains(part)));
+    let (of_all, of_one) = (through(&WAKES_ALL), through(&WAKES_ONE));
     let mut places: BTreeMap<FunctionId, Vec<WakeUp>> = BTreeMap::new();
     for (thread, _) in seen.selection.threads() {
         // A lock on the way and a CPU that is taken away are part of the run after a wake-up.
@@ -208,6 +219,7 @@ fn wake_ups(seen: &Seen<'_, '_>) -> BTreeMap<FunctionId, Vec<WakeUp>> {
                     run: before.end_ns..wait.start_ns,
                     waker,
                     is_of_all: before.waker_stack.map(|stack| of_all[stack.index()]),
+                    is_of_one: before.waker_stack.is_some_and(|stack| of_one[stack.index()]),
                     waked_by: before.waker_stack.and_then(|stack| seen.functions().attributed(stack)),
                     is_in_vain: ran <= NOTHING_NS && place(&wait) == Some(at),
                 });
