@@ -16,13 +16,17 @@ pub fn name(function: &str, place: Option<(&str, u32)>, module: &Path, address: 
 
 /// The address in the name of a loop, as `MODULE+0xADDRESS`; `None` if it is not the name of a loop.
 pub fn address_in(name: &str) -> Option<&str> {
-    let inner = name.strip_prefix(BEGIN)?.strip_suffix(']')?;
-    inner.rsplit_once(", ").map(|(_, address)| address)
+    parts(name).map(|(_, address)| address)
+}
+
+/// The place and the address in the name of a loop.
+fn parts(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix(BEGIN)?.strip_suffix(']')?.rsplit_once(", ")
 }
 
 /// What steps are, by the function or loop that they are found by: `calls of World::Step`.
 pub fn what_steps_are(name: &str) -> String {
-    match name.strip_prefix(BEGIN).and_then(|name| name.strip_suffix(']')?.rsplit_once(", ")) {
+    match parts(name) {
         Some((place, address)) => format!("rounds of the loop {place} ({address})"),
         None => format!("calls of `{}`", super::qualified_name::own_name(name)),
     }

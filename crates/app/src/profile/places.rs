@@ -124,9 +124,7 @@ impl Places {
             moved[order[at]] = self.add(Node { parent: if parent < 0 { -1 } else { moved[parent as usize] }, frame });
             order.extend(callees(order[at] as i32));
         }
-        for row in self.rows.iter_mut().filter(|row| **row >= 0) {
-            *row = moved[*row as usize];
-        }
+        self.move_rows(&moved);
     }
 
     /// The row of a stack whose caller has one.
@@ -175,6 +173,11 @@ impl Places {
                 }
             });
         }
+        self.move_rows(&moved);
+    }
+
+    /// Gives each stack the new place of its row.
+    fn move_rows(&mut self, moved: &[i32]) {
         for row in self.rows.iter_mut().filter(|row| **row >= 0) {
             *row = moved[*row as usize];
         }

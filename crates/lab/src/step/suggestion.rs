@@ -530,13 +530,16 @@ fn loop_rows(selection: &Selection<'_>, rows: &[Row], found: &[StackFunction]) -
             for (head, frames) in loops {
                 let is_in = |node: StackId| frames.contains(&selection.capture().stacks[node.index()].frame);
                 let (share, cpu_share) = step_stacks::shares_of_any(selection, row.tid, is_in);
+                if shares_together(share, cpu_share) < LEAST_LOOP_SHARE {
+                    continue;
+                }
+                // A name costs more than all before: debug information is read.
                 let function = loops::name(&row.module, head);
                 let depth = row.depth + 1;
                 made.push(Row { function, share, cpu_share, depth, offset: Some(head.offset), ..row.clone() });
             }
         }
     }
-    made.retain(has_most);
     made
 }
 
