@@ -46,6 +46,7 @@ struct Sums {
     count: u64,
     reads: u64,
     writes: u64,
+    awaited: u64,
     local_hitm: u64,
     remote_hitm: u64,
     latency_cycles: u64,
@@ -72,6 +73,7 @@ impl DataAccesses {
         sums.count += 1;
         sums.reads += u64::from(access.is_read);
         sums.writes += u64::from(access.is_write);
+        sums.awaited += u64::from(access.is_awaited);
         if let Some(cost) = access.cost {
             sums.has_cost = true;
             sums.local_hitm += u64::from(cost.hitm == Hitm::Local);
@@ -150,6 +152,7 @@ impl DataAccesses {
                 object,
                 reads: sums.reads,
                 writes: sums.writes,
+                awaited: (!sums.has_cost).then_some(sums.awaited),
                 local_hitm: known(sums.local_hitm),
                 remote_hitm: known(sums.remote_hitm),
                 latency_cycles: known(sums.latency_cycles),
@@ -171,6 +174,7 @@ mod tests {
             bytes: 8,
             is_read: true,
             is_write: true,
+            is_awaited: thread == 1,
             cost: None,
             object: None,
         }
@@ -188,6 +192,8 @@ mod tests {
         let rows: Vec<_> = capture.data_accesses.iter().map(|row| (row.thread.0, row.address, row.writes)).collect();
         assert_eq!(rows, [(0, 0x1000, 1), (1, 0x1008, 1)]);
         assert_eq!(capture.data_accesses[0].local_hitm, None, "software does not know");
+        let awaited: Vec<_> = capture.data_accesses.iter().map(|row| row.awaited).collect();
+        assert_eq!(awaited, [Some(0), Some(1)]);
     }
 
     #[test]

@@ -29,9 +29,17 @@ pub(crate) struct DataOperand {
     pub bytes: u32,
     pub is_read: bool,
     pub is_write: bool,
+    /// Whether the sampled instruction comes right behind it, and had to wait for it: for a load or an atomic operation.
+    pub is_awaited: bool,
 }
 
 impl DataOperand {
+    /// Whether it has the address of another one, from the same registers.
+    #[cfg(target_arch = "x86_64")]
+    fn is_at(&self, other: &Self) -> bool {
+        (self.base, self.index, self.displacement) == (other.base, other.index, other.displacement)
+    }
+
     /// Its address, with the registers of a sample.
     pub fn address(&self, register: impl Fn(u32) -> Option<u64>) -> Option<u64> {
         let value = |number: u8| register(number.into());
@@ -77,7 +85,13 @@ pub(crate) fn operands(ip: u64, start: u64, code: &[u8]) -> Arc<[DataOperand]> {
         }
     }
     if let Some(before) = instruction_before(ip, start, code) {
+        let following = found.len();
         add_operands(&before, &changed_by(&before), &mut found);
+        let (following, before_it) = found.split_at_mut(following);
+        // A store does not hold up the CPU. Nor does a load of what is stored again and again: it is passed on before it is in the cache.
+        let is_atomic = before.has_lock_prefix() || before.mnemonic() == iced_x86::Mnemonic::Xchg;
+        let is_stored = |load: &DataOperand| following.iter().any(|next| next.is_write && next.is_at(load));
+        before_it.iter_mut().for_each(|one| one.is_awaited = is_atomic || !(one.is_write || is_stored(one)));
     }
     found.into()
 }
@@ -162,6 +176,7 @@ fn add_operands(instruction: &iced_x86::Instruction, changed: &[iced_x86::Regist
             bytes: memory.memory_size().size() as u32,
             is_read,
             is_write,
+            is_awaited: false,
         });
     }
 }
@@ -203,7 +218,8 @@ mod tests {
                 (true, false) => "r",
                 _ => "w",
             };
-            format!("{access}{} {:x}", operand.bytes, operand.address(register).unwrap())
+            let awaited = if operand.is_awaited { " awaited" } else { "" };
+            format!("{access}{} {:x}{awaited}", operand.bytes, operand.address(register).unwrap())
         };
         operands(ip, 0x40_0000, code).iter().map(draw).collect()
     }
@@ -220,14 +236,20 @@ mod tests {
             0x48, 0x89, 0x03,
         ];
         assert_eq!(accesses(0x40_0000, &code), ["r8 7000", "w8 7000"]);
-        assert_eq!(accesses(0x40_0003, &code), ["w8 7000", "r8 7000"], "the load was just made");
+        assert_eq!(
+            accesses(0x40_0003, &code),
+            ["w8 7000", "r8 7000"],
+            "the load was just made, of what is stored next"
+        );
         assert_eq!(accesses(0x40_000a, &code), ["w8 7000"], "the store was just made; then %rdi changes");
     }
 
     #[test]
     fn the_next_instruction_and_the_one_before_it_count() {
         assert_eq!(accesses(0x40_0000, &LOOP), ["rw8 7000"], "about to be made");
-        assert_eq!(accesses(0x40_0004, &LOOP), ["rw8 7000"], "just made");
+        assert_eq!(accesses(0x40_0004, &LOOP), ["rw8 7000 awaited"], "just made");
+        // `mov (%rdi), %rax`, `nop`
+        assert_eq!(accesses(0x40_0003, &[0x48, 0x8b, 0x07, 0x90]), ["r8 7000 awaited"]);
         assert_eq!(accesses(0x40_0007, &LOOP), Vec::<String>::new(), "the one before has no operand");
     }
 

@@ -458,6 +458,8 @@ pub struct DataAccess {
     pub is_read: bool,
     /// Whether it wrote.
     pub is_write: bool,
+    /// Whether the sample came right behind it, and its time was mostly spent on it: a load or an atomic operation.
+    pub is_awaited: bool,
     /// What it cost, where the CPU says so.
     pub cost: Option<AccessCost>,
     /// The mapped file that the address may be a global variable of, and the offset from where the start of that file is mapped.

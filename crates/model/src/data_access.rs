@@ -24,6 +24,9 @@ pub struct DataAccess {
     pub reads: u64,
     /// Samples that wrote. An atomic operation reads and writes.
     pub writes: u64,
+    /// Samples right behind a load or an atomic operation, whose time was mostly spent on it; `None` if addresses do not come from the code
+    /// at CPU samples.
+    pub awaited: Option<u64>,
     /// Loads that found the line modified in another core's cache of the same socket (HITM); `None` if the source cannot know it.
     pub local_hitm: Option<u64>,
     /// The same of another socket.

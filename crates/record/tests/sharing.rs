@@ -25,13 +25,17 @@ fn program(test: &str, folder: &Path, optimised: &str) -> Option<PathBuf> {
     None
 }
 
-/// Records the program in a mode. `None` where the CPU samples accesses itself, or nothing can be recorded.
-fn recorded(test: &str, optimised: &str, mode: &str) -> Option<Capture> {
+/// Records the program in a mode.
+fn recorded_with(test: &str, optimised: &str, mode: &str, options: &Options) -> Option<Capture> {
     let folder = tempfile::tempdir().unwrap();
     let program = program(test, folder.path(), optimised)?;
+    record(test, Launch::new([program.into_os_string(), mode.into()]), options)
+}
+
+/// Records the program in a mode. `None` where the CPU samples accesses itself, or nothing can be recorded.
+fn recorded(test: &str, optimised: &str, mode: &str) -> Option<Capture> {
     let dimensions = [Dimension::Cpu, Dimension::Sharing].into();
-    let launch = Launch::new([program.into_os_string(), mode.into()]);
-    let capture = record(test, launch, &Options { dimensions, ..Options::default() })?;
+    let capture = recorded_with(test, optimised, mode, &Options { dimensions, ..Options::default() })?;
     match &capture.info.dimensions[&Dimension::Sharing] {
         DimensionStatus::Partial { lacks } if lacks.iter().any(|lack| lack.contains("code at CPU samples")) => {
             Some(capture)
@@ -93,4 +97,13 @@ fn readers_of_one_writer_are_told_from_it() {
     let readers = offsets(&capture, "published", |access| access.reads > 0);
     assert_eq!((writers[&0].len(), readers[&0].len()), (1, 1));
     assert_ne!(writers, readers);
+}
+
+#[test]
+fn a_recording_that_does_not_ask_for_it_has_shared_lines_and_what_waits_for_them() {
+    let test = "a_recording_that_does_not_ask_for_it_has_shared_lines_and_what_waits_for_them";
+    let Some(capture) = recorded_with(test, "-O2", "atomic", &Options::default()) else { return };
+    assert!(!capture.info.dimensions.contains_key(&Dimension::Sharing), "{:?}", capture.info.dimensions);
+    let found = offsets(&capture, "one_counter", |access| access.awaited.is_some_and(|count| count > 0));
+    assert_eq!(found.iter().map(|(offset, threads)| (*offset, threads.len())).collect::<Vec<_>>(), [(0, 2)]);
 }

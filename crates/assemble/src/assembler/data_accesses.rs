@@ -2,6 +2,7 @@
 
 use super::samples::{InternedFrames, SampleRecord};
 use super::{Assembler, Target};
+use crate::data_operand::DataOperand;
 use crate::data_source::DataSource;
 use crate::entry::{AccessCost, DataAccess, Entry, ModuleRef, Sink, StackRef, ThreadRef};
 use crate::kernel_record::ThreadIds;
@@ -26,8 +27,17 @@ impl<W: Target> Assembler<W> {
                 }
                 let cost = Some(AccessCost { hitm, latency_cycles: sample.weight.unwrap_or(0) });
                 let object = self.object_at(ids.pid, address);
-                let access =
-                    DataAccess { thread, stack, address, bytes: 0, is_read: is_load, is_write: is_store, cost, object };
+                let access = DataAccess {
+                    thread,
+                    stack,
+                    address,
+                    bytes: 0,
+                    is_read: is_load,
+                    is_write: is_store,
+                    is_awaited: false,
+                    cost,
+                    object,
+                };
                 sink.take(Entry::DataAccess(Box::new(access)));
             }
             _ if self.decodes_accesses && !sample.in_kernel => self.decode_data_accesses(ids, thread, stack, at, sink),
@@ -50,14 +60,18 @@ impl<W: Target> Assembler<W> {
         }
         let register = |number: u32| recorded_register(values, mask, number);
         let Some(ip) = register(IP) else { return };
-        let Some(process) = self.processes.get_mut(&ids.pid) else { return };
+        // The lines of a single thread are shared with nobody.
+        let Some(process) = self.processes.get_mut(&ids.pid).filter(|process| process.threads.len() > 1) else {
+            return;
+        };
         let mut source = InternedFrames { interner: &mut self.interner, target: &mut self.target, sink };
         let operands = process.space.data_operands(ids.pid, ip, &mut source);
         for operand in operands.iter() {
             let Some(address) = operand.address(register).filter(|address| address >> 63 == 0) else { continue };
-            let (bytes, is_read, is_write) = (operand.bytes, operand.is_read, operand.is_write);
+            let DataOperand { bytes, is_read, is_write, is_awaited, .. } = *operand;
             let object = self.object_at(ids.pid, address);
-            let access = DataAccess { thread, stack, address, bytes, is_read, is_write, cost: None, object };
+            let access =
+                DataAccess { thread, stack, address, bytes, is_read, is_write, is_awaited, cost: None, object };
             sink.take(Entry::DataAccess(Box::new(access)));
         }
     }

@@ -348,13 +348,13 @@ impl ChunkPacker {
     }
 
     fn put_data_access(&mut self, access: &DataAccess) {
-        let DataAccess { thread, stack, address, bytes, is_read, is_write, cost, object } = *access;
+        let DataAccess { thread, stack, address, bytes, is_read, is_write, is_awaited, cost, object } = *access;
         self.bytes.push(tag::DATA_ACCESS);
         self.number(thread.0.into());
         self.stack(stack);
         self.number(address);
         self.number(bytes.into());
-        let flags = [is_read, is_write, cost.is_some(), object.is_some()];
+        let flags = [is_read, is_write, cost.is_some(), object.is_some(), is_awaited];
         self.bytes.push(flags.into_iter().rev().fold(0, |bits, flag| bits << 1 | u8::from(flag)));
         if let Some(AccessCost { hitm, latency_cycles }) = cost {
             self.bytes.push(hitm as u8);

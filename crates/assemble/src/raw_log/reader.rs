@@ -256,8 +256,8 @@ impl<'a> ChunkReader<'a> {
             true => Some((ModuleRef(self.small()?), self.number()?)),
             false => None,
         };
-        let (is_read, is_write) = (flags & 1 == 1, flags & 2 == 2);
-        Some(DataAccess { thread, stack, address, bytes, is_read, is_write, cost, object })
+        let (is_read, is_write, is_awaited) = (flags & 1 == 1, flags & 2 == 2, flags & 16 == 16);
+        Some(DataAccess { thread, stack, address, bytes, is_read, is_write, is_awaited, cost, object })
     }
 
     fn system_calls(&mut self) -> Option<SystemCalls> {

@@ -23,6 +23,7 @@ fn columns(capture: &Capture, range: Range<usize>) -> Vec<Column> {
         Column::maybe_texts("object", rows().map(|row| row.object.clone())),
         Column::u64s("reads", rows().map(|row| row.reads)),
         Column::u64s("writes", rows().map(|row| row.writes)),
+        Column::maybe_u64s("awaited", rows().map(|row| row.awaited)),
         Column::maybe_u64s("local_hitm", rows().map(|row| row.local_hitm)),
         Column::maybe_u64s("remote_hitm", rows().map(|row| row.remote_hitm)),
         Column::maybe_u64s("latency_cycles", rows().map(|row| row.latency_cycles)),
@@ -33,6 +34,7 @@ fn read(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
     let (stacks, addresses) = (rows.maybe_u32s("stack")?, rows.u64s("address")?);
     let (bytes, objects) = (rows.maybe_u64s("bytes")?, rows.maybe_texts("object")?);
     let (reads, writes) = (rows.u64s("reads")?, rows.u64s("writes")?);
+    let awaited = rows.maybe_u64s("awaited")?;
     let (local, remote) = (rows.maybe_u64s("local_hitm")?, rows.maybe_u64s("remote_hitm")?);
     let latencies = rows.maybe_u64s("latency_cycles")?;
     for (row, thread) in rows.u32s("thread")?.into_iter().enumerate() {
@@ -44,6 +46,7 @@ fn read(rows: &Rows, capture: &mut Capture) -> Result<(), String> {
             object: objects[row].clone(),
             reads: reads[row],
             writes: writes[row],
+            awaited: awaited[row],
             local_hitm: local[row],
             remote_hitm: remote[row],
             latency_cycles: latencies[row],

@@ -237,6 +237,10 @@ impl<'a> Plan<'a> {
     /// Samples of loads and stores, or else the addresses that the code at CPU samples uses. Comes before the CPU samples.
     pub fn add_sharing(&mut self) {
         if !self.wants(Dimension::Sharing) {
+            // Registers in the samples of code are nearly free, and show false sharing to whoever did not think of it.
+            if SAMPLES_ADDRESSES && self.wants(Dimension::Cpu) {
+                self.decode_accesses();
+            }
             return;
         }
         let refusal = match self.events.add_memory_samples() {
@@ -250,8 +254,7 @@ impl<'a> Plan<'a> {
         };
         let status = match (SAMPLES_ADDRESSES, self.wants(Dimension::Cpu)) {
             (true, true) => {
-                self.events.record_general_registers();
-                self.decodes_accesses = true;
+                self.decode_accesses();
                 DimensionStatus::Partial {
                     lacks: vec![format!("The CPU samples no memory accesses here ({refusal}). {ADDRESSES_OF_CODE}")],
                 }
@@ -270,6 +273,11 @@ impl<'a> Plan<'a> {
             },
         };
         self.dimensions.insert(Dimension::Sharing, status);
+    }
+
+    fn decode_accesses(&mut self) {
+        self.events.record_general_registers();
+        self.decodes_accesses = true;
     }
 
     pub fn add_system_calls(&mut self) {

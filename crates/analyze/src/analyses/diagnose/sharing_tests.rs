@@ -29,6 +29,7 @@ fn add(capture: &mut Capture, line: u64, object: Option<&str>, text: &str) {
             object: object.map(|name| format!("{name}+0x{:x}", number(1)).into()),
             reads: number(2),
             writes: number(3),
+            awaited: None,
             local_hitm: hitm,
             remote_hitm: hitm.map(|_| 0),
             latency_cycles: hitm.map(|hits: u64| 100 * hits),
@@ -41,7 +42,8 @@ fn found(capture: &Capture, columns: &[&str]) -> Vec<String> {
         let table = table(std::slice::from_ref(selection), &Calls::default());
         let kinds = cells(&table, &["kind"]);
         let rows = cells(&table, columns).into_iter().zip(kinds);
-        rows.filter(|(_, kind)| kind == "false-sharing").map(|(row, _)| row).collect()
+        let is_of_lines = |kind: &str| ["false-sharing", "contended-data"].contains(&kind);
+        rows.filter(|(_, kind)| is_of_lines(kind)).map(|(row, _)| row).collect()
     })
 }
 
@@ -61,6 +63,40 @@ fn threads_that_write_different_bytes_of_a_line_are_found_with_the_variable_and_
     assert!(why.contains("0 rw: a; 8 rw: b, by sim::B, sim::A."), "{why}");
     assert!(why.contains("the cost, and the gain, is unknown"), "{why}");
     assert!(why.contains("HITM"), "{why}");
+}
+
+#[test]
+fn three_quarters_of_the_time_right_behind_the_accesses_are_the_gain() {
+    let mut capture = capture();
+    add(&mut capture, 0x1000, Some("counters"), "a 0 30 30, b 8 40 40");
+    capture.data_accesses.iter_mut().for_each(|access| access.awaited = Some(0));
+    let unknown = ["Threads write different data on one cache line, of `counters` | sim::A | fair | -"];
+    assert_eq!(found(&capture, &WORDS), unknown, "plain stores show no waits");
+    capture.info.losses.private_accesses = Some(1_000);
+    assert!(found(&capture, &WORDS).is_empty(), "few accesses, and no waits");
+
+    capture.data_accesses[0].awaited = Some(1);
+    let found = found(&capture, &["function", "confidence", "gain_share", "why"]).swap_remove(0);
+    assert!(found.starts_with("sim::A | fair | 25 | "), "{found}");
+    assert!(found.contains("33.33 % of the CPU time is spent right behind these accesses"), "{found}");
+}
+
+#[test]
+fn data_that_several_threads_change_in_place_is_contended() {
+    let contended = |change: fn(&mut DataAccess)| {
+        let mut capture = capture();
+        add(&mut capture, 0x1000, Some("next"), "a 0 30 30, b 0 40 40");
+        capture.data_accesses.iter_mut().for_each(|access| {
+            access.awaited = Some(1);
+            change(access);
+        });
+        found(&capture, &["finding", "confidence", "gain_share"])
+    };
+    let expected = ["Threads change the same data at once, of `next` | fair | 50"];
+    assert_eq!(contended(|_| ()), expected);
+    assert!(contended(|access| access.awaited = Some(0)).is_empty(), "no CPU waits");
+    assert!(contended(|access| access.awaited = None).is_empty(), "nothing says that CPUs wait");
+    assert!(contended(|access| access.reads = 0).is_empty(), "handed over by stores");
 }
 
 #[test]

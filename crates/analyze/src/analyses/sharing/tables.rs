@@ -110,27 +110,33 @@ pub(crate) fn offsets(selection: &Selection<'_>, line: &Line<'_>) -> String {
         done.0 |= access.reads > 0;
         done.1 |= access.writes > 0;
     }
-    let mut of_offset: BTreeMap<(u64, &str), Vec<&str>> = BTreeMap::new();
+    let name = |thread: ThreadId| selection.capture().threads[thread.index()].name.as_str();
+    let users = line.threads();
+    // Threads of one name are told apart by their numbers.
+    let full_name = |thread: ThreadId| match users.iter().filter(|other| name(**other) == name(thread)).count() {
+        1 => name(thread).to_owned(),
+        _ => format!("{} {}", name(thread), selection.capture().threads[thread.index()].tid),
+    };
+    let mut of_offset: BTreeMap<(u64, &str), Vec<ThreadId>> = BTreeMap::new();
     for ((offset, thread), done) in by_offset {
         let done = match done {
             (true, true) => "rw",
             (false, true) => "w",
             _ => "r",
         };
-        let thread = selection.capture().threads[thread.index()].name.as_str();
         of_offset.entry((offset, done)).or_default().push(thread);
     }
     let parts: Vec<String> = of_offset
         .iter()
         .map(|((offset, done), threads)| {
-            let names: BTreeMap<&str, usize> = threads.iter().fold(BTreeMap::new(), |mut names, name| {
-                *names.entry(*name).or_default() += 1;
+            let names: BTreeMap<&str, (usize, ThreadId)> = threads.iter().fold(BTreeMap::new(), |mut names, thread| {
+                names.entry(name(*thread)).or_insert((0, *thread)).0 += 1;
                 names
             });
             let named: Vec<String> = names
                 .iter()
                 .take(MOST_NAMES)
-                .map(|(name, count)| if *count > 1 { format!("{count} × {name}") } else { (*name).to_owned() })
+                .map(|(name, (count, one))| if *count > 1 { format!("{count} × {name}") } else { full_name(*one) })
                 .collect();
             let more = if names.len() > MOST_NAMES { ", ..." } else { "" };
             format!("{offset} {done}: {}{more}", named.join(", "))

@@ -27,6 +27,7 @@ fn add(capture: &mut Capture, line: u64, text: &str) {
             object: None,
             reads: number(3),
             writes: number(4),
+            awaited: None,
             local_hitm: hitm,
             remote_hitm: hitm.map(|_| 0),
             latency_cycles: hitm.map(|hits: u64| 100 * hits),

@@ -14,7 +14,6 @@ mod directory_scan;
 mod done_twice;
 mod effects;
 mod failed_look_ups;
-mod false_sharing;
 mod file_read_again;
 mod file_reopened;
 mod file_state;
@@ -49,6 +48,7 @@ mod repeated_work;
 mod run_queue;
 mod same_data;
 mod same_numbers;
+mod shared_lines;
 pub(super) mod sleep_for_workers;
 mod sleep_within;
 mod slow_setting;
@@ -118,7 +118,8 @@ pub(super) static KINDS: &[&dyn Kind] = &[
     &lock_wait::LockWait,
     &lock_per_item::LockPerItem,
     &gil_wait::GilWait,
-    &false_sharing::FalseSharing,
+    &shared_lines::FalseSharing,
+    &shared_lines::ContendedData,
     &file_wait::FileWait,
     &sleep_within::SleepWithin,
     &fixed_sleep::FixedSleep,
