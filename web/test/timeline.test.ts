@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bounded, moved, zoomed } from "../src/app/timeline/gestures.ts";
 import { LaneColumns } from "../src/draw/lane_columns.ts";
+import { growth } from "../src/draw/timeline_lanes.ts";
 import type { Table } from "../src/profile/columns.ts";
 import { BLOCKED, intervalOf, measure, rowAtTime, tileOf, wakeUps, type Tile } from "../src/profile/intervals.ts";
 import { arrange, heightOf, readLanes, rowAt, rowsIn, type Arrangement, type Lane, type Row } from "../src/profile/lanes.ts";
@@ -212,4 +213,13 @@ test("zooming keeps the moment under the pointer, and no view leaves the recordi
 
 test("a measure counts the steps that end in it, whichever point was first", () => {
   assert.deepEqual(measure(30, 10, Float64Array.of(10, 20, 30, 40)), { from: 10, to: 30, length: 20, steps: 2 });
+});
+
+test("running totals grow from reading to reading, and from the end of a bucket to the next", () => {
+  const reading = (time: number, last: number, read = time) => ({ time, until: time + 7, least: last, most: last, last, read });
+  const drawn = (points: Parameters<typeof growth>[0]) => growth(points).map(({ time, until, most }) => [time, until, most]);
+  // A reading every second, the last one early: each rate is of its own interval.
+  assert.deepEqual(drawn([reading(0, 0), reading(1e9, 1e9), reading(2e9, 2e9), reading(2.5e9, 2.5e9)]), [[0, 1e9, 1e9], [1e9, 2e9, 1e9], [2e9, 2.5e9, 1e9]]);
+  assert.deepEqual(drawn([reading(0, 5, 1e9), reading(1e9, 6, 3e9)]), [[1e9, 3e9, 0.5]]);
+  assert.deepEqual(drawn([reading(0, 5)]), []);
 });

@@ -88,7 +88,7 @@ pub(crate) fn operands(ip: u64, start: u64, code: &[u8]) -> Arc<[DataOperand]> {
         let following = found.len();
         add_operands(&before, &changed_by(&before), &mut found);
         let (following, before_it) = found.split_at_mut(following);
-        // A store does not hold up the CPU. Nor does a load of what is stored again and again: it is passed on before it is in the cache.
+        // No CPU waits for a store, nor for a load of what it stores again and again: that is passed on before it is in the cache.
         let is_atomic = before.has_lock_prefix() || before.mnemonic() == iced_x86::Mnemonic::Xchg;
         let is_stored = |load: &DataOperand| following.iter().any(|next| next.is_write && next.is_at(load));
         before_it.iter_mut().for_each(|one| one.is_awaited = is_atomic || !(one.is_write || is_stored(one)));

@@ -71,6 +71,9 @@ pub enum PublishError {
         /// What the system said.
         source: io::Error,
     },
+    /// The folder has a page of somebody else, where the list of runs would be.
+    #[error("{}: this page is not of `stepscope publish`, and is left as it is. Choose another folder, or move the page.", .0.display())]
+    NotOurs(PathBuf),
 }
 
 pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> PublishError + '_ {

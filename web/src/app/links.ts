@@ -51,9 +51,9 @@ export function captureOf(table: DocumentTable, row: number, ofSection: number |
   return fits < 0 ? undefined : fits;
 }
 
-/** A function in the flame graph of a capture. */
-export function functionLink(name: string, capture: number): string {
-  return linkTo({ screen: "explore", capture, function: name, search: exactly(name) });
+/** A function in the flame graph of a capture: of its CPU time, or of where it waits. */
+export function functionLink(name: string, capture: number, isWaiting = false): string {
+  return linkTo({ screen: "explore", capture, function: name, search: exactly(name), ...(isWaiting && { weight: "offcpu" }) });
 }
 
 /** The text of a name column without what is around the name: indentation, and marks of trees. */

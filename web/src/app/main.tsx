@@ -5,6 +5,7 @@ import { Client } from "../data/client.ts";
 import { Embedded, Served } from "../data/source.ts";
 import { App, prepare } from "./app.tsx";
 import { follow } from "./live.tsx";
+import { adjust, screen } from "./state.ts";
 import { failReport, showLoading, showReport } from "./loading.tsx";
 
 async function main(): Promise<void> {
@@ -15,7 +16,11 @@ async function main(): Promise<void> {
     if (manifest.live && source instanceof Served) source.followLive();
     const client = new Client(source);
     prepare(manifest, client);
-    if (manifest.live && source instanceof Served) follow(source.token, client);
+    if (manifest.live && source instanceof Served) {
+      // The verdict comes with the finished capture.
+      if (screen.value === "verdict") adjust({ screen: "explore" });
+      follow(source.token, client);
+    }
     root.replaceChildren();
     render(<App />, root);
     if (!manifest.live && source instanceof Served) source.document(showReport).catch(failReport);

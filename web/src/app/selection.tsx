@@ -6,6 +6,7 @@ import type { StepClass } from "../profile/steps.ts";
 import { fit, formsOf } from "../label.ts";
 import { grouped, weight as quantity } from "../units.ts";
 import { useTable } from "./answers.ts";
+import { Choice } from "./choice.tsx";
 import { Icon } from "./icons.tsx";
 import { clearSelection, entry, go, last, search, select, selection, transforms, undoTransform } from "./state.ts";
 
@@ -43,6 +44,7 @@ export function SelectionBar() {
         <Chip key={index} kind={SAID[kind]} {...chipText(kind, name)} undo={() => undoTransform(index)} />
       ))}
       {search.value && <Chip kind="Search" text={search.value} undo={() => go({ search: "" })} />}
+      <Choice />
       {!isAll && (
         <button class="clear" onClick={() => (clearSelection(), go({ transforms: [], search: "" }))}>
           Clear all

@@ -32,8 +32,11 @@ export function followTheme(): void {
     isDark.value = dark;
   };
   system.addEventListener("change", apply);
-  // Pictures that are drawn for paper read their colours at this event too, but later.
-  addEventListener("beforeprint", () => (document.documentElement.dataset["theme"] = "light"));
+  // Pictures are not drawn again for paper: those in dark colours are inverted there.
+  addEventListener("beforeprint", () => {
+    document.documentElement.classList.toggle("drawn-dark", isDark.value);
+    document.documentElement.dataset["theme"] = "light";
+  });
   addEventListener("afterprint", apply);
   effect(() => {
     apply();

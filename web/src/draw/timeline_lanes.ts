@@ -195,12 +195,14 @@ export class LanePainter {
   }
 }
 
-interface Band {
+export interface Band {
   time: number;
   until: number;
   least: number;
   most: number;
   last: number;
+  /** When the last value was read: the end of a bucket. */
+  read: number;
 }
 
 function readingsOf({ table, rows }: Tile, { address, from, to }: Cover, grid: Grid, series: number): Band[] {
@@ -211,7 +213,7 @@ function readingsOf({ table, rows }: Tile, { address, from, to }: Cover, grid: G
     const [times, values] = [numbers(table, "time"), numbers(table, "value")];
     for (let row = first; row < end; row++) {
       const value = values[row];
-      bands.push({ time: times[row], until: times[Math.min(row + 1, end - 1)], least: value, most: value, last: value });
+      bands.push({ time: times[row], until: times[Math.min(row + 1, end - 1)], least: value, most: value, last: value, read: times[row] });
     }
     return bands;
   }
@@ -222,19 +224,19 @@ function readingsOf({ table, rows }: Tile, { address, from, to }: Cover, grid: G
   for (let row = first; row < end; row++) {
     const time = origin + buckets[row] * length;
     const until = time + lengths[row] * length;
-    if (until > from && time < to) bands.push({ time, until, least: least[row], most: most[row], last: last[row] });
+    if (until > from && time < to) bands.push({ time, until, least: least[row], most: most[row], last: last[row], read: until });
   }
   return bands;
 }
 
 /** Growth per second between readings. */
-function growth(points: Band[]): Band[] {
+export function growth(points: Band[]): Band[] {
   return points.slice(1).flatMap((point, at) => {
     const before = points[at];
-    const seconds = (point.until - before.until || point.time - before.time) / 1e9;
+    const seconds = (point.read - before.read) / 1e9;
     if (seconds <= 0) return [];
     const rate = Math.max(0, (point.last - before.last) / seconds);
-    return [{ time: before.time, until: point.time, least: rate, most: rate, last: rate }];
+    return [{ time: before.read, until: point.read, least: rate, most: rate, last: rate, read: point.read }];
   });
 }
 

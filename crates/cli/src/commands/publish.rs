@@ -48,7 +48,7 @@ impl Publish {
         let files = plural(prepared.publication.files.len(), "file");
         disclose(&prepared.disclosed);
         if self.dry_run {
-            let (folder, change) = site.plan(&prepared);
+            let (folder, change) = site.plan(&prepared).map_err(failure)?;
             println!("would be {} {}: {files}, {}", said(change), folder.display(), weight(bytes as f64, "bytes"));
             return Ok(ExitCode::SUCCESS);
         }
@@ -93,6 +93,6 @@ fn disclose(disclosed: &Disclosed) {
 fn failure(error: PublishError) -> Failure {
     match error {
         PublishError::Source(error) => error.into(),
-        PublishError::Io { .. } => Failure::Failed(error.to_string()),
+        PublishError::Io { .. } | PublishError::NotOurs(_) => Failure::Failed(error.to_string()),
     }
 }

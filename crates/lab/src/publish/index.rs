@@ -20,19 +20,44 @@ const STYLE: &str = "
 body { font: 14px/1.5 system-ui, sans-serif; color: var(--text); background: var(--ground); max-width: 1100px; margin: 32px auto; padding: 0 20px; }
 a { color: var(--link); } h1 { font-size: 22px; } h2 { font-size: 17px; margin-top: 32px; } h3 { font-size: 14px; margin: 20px 0 4px; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); }
-th { color: var(--soft); font-weight: 500; } td { overflow-wrap: anywhere; } .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+th { color: var(--soft); font-weight: 500; } td { overflow-wrap: break-word; } .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .keep { white-space: nowrap; } .soft { color: var(--soft); } img { max-width: 100%; height: auto; } .wide { overflow-x: auto; }
+.files td:first-child { width: 24em; } code { font-family: ui-monospace, monospace; font-size: 0.95em; }
+@media (max-width: 700px) { tr:first-child:has(th) { display: none; } tr { display: block; padding: 8px 0; border-bottom: 1px solid var(--line); }
+td { display: block; padding: 1px 0; border: 0; overflow-wrap: anywhere; } td.number { text-align: left; } td.keep { white-space: normal; } }
 ";
+
+/// Start of the mark that all pages have.
+const GENERATOR: &str = "<meta name=\"generator\" content=\"stepscope ";
 
 fn page(title: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"generator\" content=\"stepscope {}\">\n<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
+         {GENERATOR}{}\">\n<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
         env!("CARGO_PKG_VERSION"),
         markup(title)
     )
+}
+
+/// A text with names between backticks, as HTML.
+fn prose(text: &str) -> String {
+    let parts = markup(text);
+    let parts: Vec<&str> = parts.split('`').collect();
+    if parts.len() % 2 == 0 {
+        return markup(text).into_owned();
+    }
+    let tagged = parts.iter().enumerate().map(|(place, part)| match place % 2 {
+        0 => (*part).to_owned(),
+        _ => format!("<code>{part}</code>"),
+    });
+    tagged.collect()
+}
+
+/// Whether a page is one of a site.
+pub(super) fn is_of_site(page: &str) -> bool {
+    page.contains(GENERATOR)
 }
 
 /// The page of one run: what it is, and its files.
@@ -48,19 +73,15 @@ pub(super) fn of_run(publication: &Publication) -> String {
     for (name, value) in
         facts.into_iter().filter_map(|(name, value)| Some((name, value.filter(|text| !text.is_empty())?)))
     {
-        let _ = writeln!(body, "<p><span class=\"soft\">{name}:</span> {}</p>", markup(value));
+        let _ = writeln!(body, "<p><span class=\"soft\">{name}:</span> {}</p>", prose(value));
     }
-    let group = |file: &PublishedFile| file.path.split_once('/').map_or(String::new(), |(folder, _)| folder.to_owned());
-    for files in publication.files.chunk_by(|a, b| group(a) == group(b)) {
-        let title = match group(&files[0]).as_str() {
-            "" => "Pages and data".to_owned(),
-            "flamegraphs" | "folded" => "Flame graphs and folded stacks".to_owned(),
-            _ => "Tables".to_owned(),
-        };
-        if !body.contains(&format!("<h2>{title}</h2>")) {
-            let _ = writeln!(body, "<h2>{title}</h2>");
-        }
-        body.push_str("<table>\n");
+    let title = |file: &PublishedFile| match file.path.split_once('/') {
+        None => "Pages and data",
+        Some(("flamegraphs" | "folded", _)) => "Flame graphs and folded stacks",
+        Some(_) => "Tables",
+    };
+    for files in publication.files.chunk_by(|a, b| title(a) == title(b)) {
+        let _ = writeln!(body, "<h2>{}</h2>\n<table class=\"files\">", title(&files[0]));
         for file in files {
             let size = quantity::weight(file.bytes as f64, "bytes");
             let _ = writeln!(
@@ -109,7 +130,7 @@ fn push_run(name: &str, publication: &Publication, body: &mut String) {
     let start = publication.started_at.split('.').next().unwrap_or_default().replace('T', " ");
     let scenarios = publication.scenarios.join(", ");
     let text = [publication.note.as_deref(), publication.headline.as_deref()];
-    let note: Vec<String> = text.into_iter().flatten().map(|text| markup(text).into_owned()).collect();
+    let note: Vec<String> = text.into_iter().flatten().map(prose).collect();
     let pages =
         [("report.html", "", "report"), ("report.html", "#compare", "comparison"), ("stepscope.toml", "", "lab file")];
     let is_there = |(path, place, _): &&(&str, &str, &str)| {

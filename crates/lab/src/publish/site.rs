@@ -51,7 +51,11 @@ impl Site {
     }
 
     /// The folder that a run would get, and what would become of it. Changes nothing.
-    pub fn plan(&self, prepared: &Prepared) -> (PathBuf, Change) {
+    ///
+    /// # Errors
+    /// If the folder is no site, but has a page of somebody else.
+    pub fn plan(&self, prepared: &Prepared) -> Result<(PathBuf, Change), PublishError> {
+        self.refuse_others_page()?;
         let listed = self.listed();
         let publication = self.with_note(&listed, &prepared.publication);
         let (name, known) = self.place(&listed, &publication);
@@ -60,7 +64,7 @@ impl Site {
             Some(_) if self.is_same(&name, prepared, &publication) => Change::Unchanged,
             Some(_) => Change::Replaced,
         };
-        (self.folder.join(RUNS).join(name), change)
+        Ok((self.folder.join(RUNS).join(name), change))
     }
 
     /// Publishes a run, and rewrites the index.
@@ -68,6 +72,7 @@ impl Site {
     /// # Errors
     /// If the site cannot be written. The site is then as it was.
     pub fn publish(&self, prepared: &Prepared) -> Result<Outcome, PublishError> {
+        self.refuse_others_page()?;
         let runs = self.folder.join(RUNS);
         fs::create_dir_all(&runs).map_err(at(&runs))?;
         let lock = self.folder.join(LOCK);
@@ -178,8 +183,22 @@ impl Site {
         equal.any(|path| holds(&path, bytes) && fs::hard_link(&path, target).is_ok())
     }
 
+    /// Fails if the page that would become the list of runs is somebody else's.
+    fn refuse_others_page(&self) -> Result<(), PublishError> {
+        let path = self.index_page();
+        // Where there is no page, or none can be, writing says what is wrong.
+        match fs::read(&path) {
+            Ok(page) if !index::is_of_site(&String::from_utf8_lossy(&page)) => Err(PublishError::NotOurs(path)),
+            _ => Ok(()),
+        }
+    }
+
+    fn index_page(&self) -> PathBuf {
+        self.folder.join("index.html")
+    }
+
     fn write_index(&self, listed: &[Listed]) -> Result<(), PublishError> {
-        let path = self.folder.join("index.html");
+        let path = self.index_page();
         write_durably(&path, index::of_site(listed).as_bytes()).map_err(at(&path))
     }
 

@@ -62,7 +62,7 @@ fn a_run_that_is_published_again_changes_nothing_until_it_differs() {
     let site = Site::at(folder.path());
     let mut first = run("lab", 1, "one");
     first.publication.note = Some("before the fix".into());
-    assert_eq!(site.plan(&first).1, Change::Added);
+    assert_eq!(site.plan(&first).unwrap().1, Change::Added);
     assert!(!folder.path().join("runs").exists(), "a plan writes nothing");
     let added = site.publish(&first).unwrap();
     assert_eq!(
@@ -157,6 +157,21 @@ fn names_are_escaped_and_paths_of_others_lead_nowhere() {
         assert!(!page.contains("http://") || !page.contains("src=\"http"), "no network");
     }
     assert_eq!(fs::metadata(&outside).unwrap().nlink(), 1);
+}
+
+#[test]
+fn a_page_of_somebody_else_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (site, page) = (Site::at(folder.path()), folder.path().join("index.html"));
+    fs::write(&page, "mine").unwrap();
+    let prepared = run("first", 1, "a 1");
+    assert!(matches!(site.plan(&prepared), Err(PublishError::NotOurs(_))));
+    assert!(matches!(site.publish(&prepared), Err(PublishError::NotOurs(_))));
+    assert_eq!(fs::read_to_string(&page).unwrap(), "mine");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else was written");
+    fs::remove_file(&page).unwrap();
+    site.publish(&prepared).unwrap();
+    site.publish(&prepared).unwrap();
 }
 
 #[test]

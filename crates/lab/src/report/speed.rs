@@ -133,9 +133,10 @@ impl<'s, 'a> Repeated<'s, 'a> {
     }
 
     fn sentence(&self) -> String {
-        let step = match (self.median(budget), self.median(step_median)) {
-            (Some(budget), Some(median)) => {
-                format!(": a step simulates {} and takes {}", duration(budget), duration(median))
+        // The mean, because the real-time factor is that of all steps.
+        let step = match (self.median(budget), self.median(rtf)) {
+            (Some(budget), Some(rtf)) if rtf > 0.0 => {
+                format!(": a step simulates {} and takes {} on average", duration(budget), duration(budget / rtf))
             }
             _ => String::new(),
         };

@@ -80,6 +80,8 @@ struct Gain {
     share: Value,
     rtf_after: Value,
     confidence: &'static str,
+    /// Whether waits show it, and not CPU time.
+    is_waiting: bool,
 }
 
 impl Gain {
@@ -154,6 +156,7 @@ fn of_finding(selections: &[Selection<'_>], findings: &Table, row: usize) -> Gai
             Some("fair") => "fair",
             _ => "weak",
         },
+        is_waiting: text(findings, row, "how").is_some_and(|how| how.starts_with("waits of")),
         what,
     }
 }
@@ -175,6 +178,7 @@ fn on_the_path(selection: &Selection<'_>, speed: Option<&Speed>, capture: &str) 
             share: share.into(),
             rtf_after: rtf_after.into(),
             confidence: "upper bound",
+            is_waiting: false,
         })
     };
     Some((0..table.rows.len()).take(2 * MOST_FUNCTIONS).filter_map(gain).collect())
@@ -200,6 +204,7 @@ fn by_cost(selection: &Selection<'_>, capture: &str, least: f64) -> Vec<Gain> {
             share: share.into(),
             rtf_after: Value::Missing,
             confidence: "cost",
+            is_waiting: false,
         })
     };
     (0..table.rows.len()).take(2 * MOST_FUNCTIONS).filter_map(gain).collect()
@@ -225,7 +230,9 @@ fn gains_table(gains: &[Gain]) -> Table {
              gain is unknown.",
             |row| row.confidence.into(),
         )
+        .text("evidence", "What shows it: `waits`, or empty for CPU time.", |row| row.is_waiting.then_some("waits").into())
         .essential("what gain gain_share")
+        .detail("evidence")
         .table("verdict_gains", "What a change would gain", gains)
 }
 
@@ -358,7 +365,7 @@ mod tests {
     fn a_step_that_takes_longer_than_it_simulates_is_slower_than_real_time() {
         let tables = tables(&slow(), &Table::new("findings", "", Vec::new()));
         let speed = tables.iter().find(|table| table.name == "verdict_speed").expect("there are steps");
-        let said = "Slower than real time: a step simulates 1.00 ms and takes 2.00 ms.";
+        let said = "Slower than real time: a step simulates 1.00 ms and takes 2.00 ms on average.";
         assert_eq!(speed.get(0, "verdict"), Some(&said.into()));
         assert_eq!(speed.get(0, "rtf"), Some(&0.5.into()));
         assert_eq!(speed.get(0, "budget"), Some(&1e6.into()));

@@ -237,7 +237,7 @@ impl<'a> Plan<'a> {
     /// Samples of loads and stores, or else the addresses that the code at CPU samples uses. Comes before the CPU samples.
     pub fn add_sharing(&mut self) {
         if !self.wants(Dimension::Sharing) {
-            // Registers in the samples of code are nearly free, and show false sharing to whoever did not think of it.
+            // Registers in the samples of code are nearly free, and show false sharing to users who did not think of it.
             if SAMPLES_ADDRESSES && self.wants(Dimension::Cpu) {
                 self.decode_accesses();
             }

@@ -10,15 +10,20 @@ import { clearSteps } from "./clear.ts";
 import { GUTTER, readInks, ticks } from "./picture.ts";
 
 const HEIGHT = 74;
-const BUCKETS = 400;
+/** Most parts that CPU use is drawn in, and the samples that each needs: with fewer, it would show when a timer fired. */
+const MOST_BUCKETS = 400;
+const LEAST_SAMPLES = 25;
 const MARGIN = 8;
 
 export function CpuUse() {
   const { duration = 0, tables = {}, events = [] } = entry.value ?? {};
   const event = Math.max(0, events.findIndex(({ unit }) => unit === "ns"));
   const rows = tables["samples"] ?? 0;
-  const hasSamples = rows > 0 && duration > 0;
-  const { answer } = useAnswer("usage", hasSamples ? { capture: capture.value, event, duration, buckets: BUCKETS } : undefined, rows);
+  const buckets = Math.min(MOST_BUCKETS, Math.floor(rows / LEAST_SAMPLES));
+  const hasSamples = buckets > 0 && duration > 0;
+  const { answer } = useAnswer("usage", hasSamples ? { capture: capture.value, event, duration, buckets } : undefined, rows);
+  // Stacks of a file have no times.
+  if (duration <= 0 && !manifest.value.live) return null;
   return (
     <div class="step-strip">
       <div class="step-header">

@@ -112,7 +112,7 @@ pub(crate) fn offsets(selection: &Selection<'_>, line: &Line<'_>) -> String {
     }
     let name = |thread: ThreadId| selection.capture().threads[thread.index()].name.as_str();
     let users = line.threads();
-    // Threads of one name are told apart by their numbers.
+    // Their numbers tell threads of one name apart.
     let full_name = |thread: ThreadId| match users.iter().filter(|other| name(**other) == name(thread)).count() {
         1 => name(thread).to_owned(),
         _ => format!("{} {}", name(thread), selection.capture().threads[thread.index()].tid),

@@ -172,7 +172,7 @@ impl<'a> Group<'a> {
     /// The part of each stack's samples that came right behind an access to these lines; `None` if that is not known.
     fn waiting(&self, seen: &Seen<'_, '_>) -> Option<Vec<f32>> {
         let mut behind: FxHashMap<StackId, u64> = FxHashMap::default();
-        // What a thread has just stored it can load at once, whoever has the line.
+        // A thread can load what it has just stored at once, also without the line.
         let stores = |access: &DataAccess| access.writes > 0;
         let stored: FxHashSet<(ThreadId, u64)> =
             self.accesses().filter(|access| stores(access)).map(|access| (access.thread, access.address)).collect();
@@ -197,7 +197,7 @@ impl<'a> Group<'a> {
         Some(parts)
     }
 
-    /// `what` the threads do, as a verb. None without owned code: then there is nothing to change here.
+    /// `what` completes "Threads ...". None without owned code: then there is nothing to change here.
     fn found(self, seen: &Seen<'_, '_>, what: &str) -> Option<Found> {
         let owner = self.owner(seen)?;
         let first = self.lines.first()?;
