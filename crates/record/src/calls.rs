@@ -1,7 +1,8 @@
 //! Counts calls of functions in running threads for a short time, by uprobes.
 //!
-//! A uprobe costs its target some microseconds per call. So functions that are called very often are found in the first
-//! moments, and their probes are removed; what they were called then is no part of the count.
+//! A uprobe costs its target some microseconds per call, and the kernel needs up to 0.1 s to set and to remove it. So functions that are
+//! called very often are found by hardware breakpoints before. What these miss is found in the first moments of the uprobes,
+//! which are removed; what they were called then is no part of the count.
 //!
 //! Each event observes one thread and is not inherited: an inherited uprobe breaks the target when it starts a thread, and
 //! one of the whole machine would also stop other programs that use the same library.
@@ -17,7 +18,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::perf::CallRings;
+use crate::perf::{Arrivals, BREAKPOINTS, Breakpoint, CallRings};
+use crate::proc::Mapping;
 use crate::{clock, proc};
 
 pub use crate::perf::CountedCall;
@@ -26,6 +28,12 @@ pub use crate::perf::CountedCall;
 pub const MOST_PER_SECOND: f64 = 20_000.0;
 /// How long calls are counted before a function can be found to be called too often.
 const LEAST_LOOK: Duration = Duration::from_millis(20);
+/// How long hardware breakpoints count before the uprobes.
+const BRIEF_LOOK: Duration = Duration::from_millis(5);
+/// How often they look again if the threads had no CPU meanwhile.
+const MOST_BRIEF_LOOKS: usize = 4;
+/// CPU time of a thread in which it shows what it calls often, in ns.
+const TELLING_CPU_NS: u64 = 1_000_000;
 /// How often the rings are read.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The longest count, in multiples of the asked duration.
@@ -105,10 +113,12 @@ pub fn count_calls(
     enough: impl Fn(&[usize]) -> bool,
     stop: &AtomicBool,
 ) -> io::Result<CallCounts> {
+    let most_per_second = most_per_second.min(MOST_PER_SECOND);
+    let mut too_often = often_called(sites, most_per_second, stop);
     let mut rings = CallRings::new(PAGES);
     let mut probes = Vec::new();
     let mut refused: BTreeMap<usize, io::Error> = BTreeMap::new();
-    for (index, site) in sites.iter().enumerate() {
+    for (index, site) in sites.iter().enumerate().filter(|(index, _)| !too_often.contains_key(index)) {
         let Ok(path) = CString::new(site.module.as_os_str().as_bytes()) else { continue };
         for &tid in &site.threads {
             // The kernel needs up to 0.1 s to remove each probe.
@@ -123,7 +133,7 @@ pub fn count_calls(
             }
         }
     }
-    if probes.is_empty() {
+    if probes.is_empty() && too_often.is_empty() {
         let first = refused.into_values().next();
         return Err(first.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ESRCH)));
     }
@@ -131,12 +141,12 @@ pub fn count_calls(
         rings,
         probes,
         calls: vec![Vec::new(); sites.len()],
-        too_often: BTreeMap::new(),
+        too_often: std::mem::take(&mut too_often),
         ended_ns: BTreeMap::new(),
         lost: 0,
     };
     let switches = SwitchesSince::now(count.probes.iter().map(|probe| probe.tid).collect());
-    let since_ns = count.settle(most_per_second.min(MOST_PER_SECOND));
+    let since_ns = count.settle(most_per_second);
     let begin = Instant::now();
     let mut next_switches = SWITCHES_EVERY;
     while !stop.load(Ordering::Relaxed) && begin.elapsed() < duration * MOST_TIMES {
@@ -158,6 +168,100 @@ pub fn count_calls(
         count.read();
     }
     Ok(count.result(since_ns..clock::now_ns(), &refused))
+}
+
+/// The functions that are called more often than `most_per_second`, with the rate, and when it was counted.
+fn often_called(sites: &[CallSite], most_per_second: f64, stop: &AtomicBool) -> BTreeMap<usize, (f64, Range<u64>)> {
+    let mut mapped: BTreeMap<u32, Vec<Mapping>> = BTreeMap::new();
+    let mut often = BTreeMap::new();
+    let indices: Vec<usize> = (0..sites.len()).collect();
+    for some in indices.chunks(BREAKPOINTS) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let mut set: Vec<(usize, u32, Breakpoint)> = Vec::new();
+        for &index in some {
+            for &tid in &sites[index].threads {
+                let mappings = mapped.entry(tid).or_insert_with(|| proc::maps(tid).unwrap_or_default());
+                let address = address_of(&sites[index], mappings);
+                let breakpoint = address.and_then(|address| Breakpoint::set(tid, address).ok());
+                set.extend(breakpoint.map(|breakpoint| (index, tid, breakpoint)));
+            }
+        }
+        if set.is_empty() {
+            continue;
+        }
+        let active = ActiveTime::since_now(set.iter().map(|(_, tid, _)| *tid));
+        let begin_ns = clock::now_ns();
+        let mut counted: BTreeMap<usize, BTreeMap<u32, u64>> = BTreeMap::new();
+        for _ in 0..MOST_BRIEF_LOOKS {
+            std::thread::sleep(BRIEF_LOOK);
+            let mut longest_ns = 0;
+            for (index, tid, breakpoint) in &mut set {
+                let Arrivals { count, cpu_ns } = breakpoint.read().unwrap_or_default();
+                counted.entry(*index).or_default().insert(*tid, count);
+                longest_ns = longest_ns.max(cpu_ns);
+            }
+            if longest_ns >= TELLING_CPU_NS {
+                break;
+            }
+        }
+        let seconds = active.seconds();
+        drop(set);
+        let window = begin_ns..clock::now_ns();
+        let rates = counted.into_iter().map(|(index, of_threads)| (index, seconds.rate(of_threads)));
+        often.extend(
+            rates.filter(|(_, rate)| *rate > most_per_second).map(|(index, rate)| (index, (rate, window.clone()))),
+        );
+    }
+    often
+}
+
+/// Measures how long threads were not waiting for a CPU, so that a function is called as often per second on a busy machine.
+struct ActiveTime {
+    begin: Instant,
+    delays: BTreeMap<u32, u64>,
+}
+
+impl ActiveTime {
+    fn since_now(threads: impl Iterator<Item = u32>) -> Self {
+        let tids: BTreeSet<u32> = threads.collect();
+        Self { begin: Instant::now(), delays: tids.into_iter().filter_map(|tid| Some((tid, delay_ns(tid)?))).collect() }
+    }
+
+    fn seconds(&self) -> ActiveSeconds {
+        /// What is left of the time of a thread that always waits: its delay is known only when it runs again.
+        const LEAST: f64 = 0.1;
+        let whole = self.begin.elapsed().as_secs_f64();
+        let waited = |tid: u32, before: u64| delay_ns(tid).unwrap_or(before).saturating_sub(before) as f64 / 1e9;
+        let active = self.delays.iter().map(|(&tid, &before)| (tid, (whole - waited(tid, before)).max(LEAST * whole)));
+        ActiveSeconds { whole, of_thread: active.collect() }
+    }
+}
+
+/// How long a thread waited for a CPU so far.
+fn delay_ns(tid: u32) -> Option<u64> {
+    proc::schedstat(tid, tid).ok().map(|schedule| schedule.run_queue_delay_ns)
+}
+
+/// The time of threads, in seconds, without waits for a CPU.
+struct ActiveSeconds {
+    whole: f64,
+    of_thread: BTreeMap<u32, f64>,
+}
+
+impl ActiveSeconds {
+    /// Calls per second of all threads, from how often each called.
+    fn rate(&self, calls: impl IntoIterator<Item = (u32, u64)>) -> f64 {
+        let seconds = |tid: u32| self.of_thread.get(&tid).copied().unwrap_or(self.whole);
+        calls.into_iter().map(|(tid, count)| count as f64 / seconds(tid)).sum()
+    }
+}
+
+/// Where a thread's process has the first instruction of a site.
+fn address_of(site: &CallSite, mappings: &[Mapping]) -> Option<u64> {
+    let mut of_file = mappings.iter().filter(|mapping| mapping.backing.path() == Some(&site.module));
+    of_file.find_map(|mapping| mapping.address_of(site.offset))
 }
 
 /// How often threads have had the CPU since a moment.
@@ -208,15 +312,17 @@ impl Count {
         loop {
             self.calls.iter_mut().for_each(Vec::clear);
             self.rings.read(|_, _| ());
+            let active = ActiveTime::since_now(self.probes.iter().map(|probe| probe.tid));
             let begin = Instant::now();
             let since_ns = clock::now_ns();
             while begin.elapsed() < LEAST_LOOK {
                 std::thread::sleep(LOOK_EVERY);
                 self.read();
             }
-            let seconds = begin.elapsed().as_secs_f64();
-            let rates = self.calls.iter().map(|calls| calls.len() as f64 / seconds).enumerate();
-            let often: BTreeMap<usize, f64> = rates.filter(|(_, rate)| *rate > most_per_second).collect();
+            let seconds = active.seconds();
+            let rate = |calls: &Vec<CountedCall>| seconds.rate(calls.iter().map(|call| (call.tid, 1)));
+            let often: BTreeMap<usize, f64> =
+                self.calls.iter().map(rate).enumerate().filter(|(_, rate)| *rate > most_per_second).collect();
             if often.is_empty() {
                 self.lost = 0;
                 self.calls.iter_mut().for_each(|calls| calls.retain(|call| call.time_ns >= since_ns));

@@ -16,6 +16,7 @@
 mod assembly;
 mod attributes;
 mod bpf;
+mod breakpoints;
 mod btf;
 mod call_rings;
 mod core_units;
@@ -33,6 +34,7 @@ mod tracepoint;
 mod tracepoint_address;
 mod tree_filter;
 
+pub(crate) use breakpoints::{Arrivals, BREAKPOINTS, Breakpoint};
 pub(crate) use call_rings::CallRings;
 pub use call_rings::CountedCall;
 pub(crate) use counter_groups::CounterGroups;

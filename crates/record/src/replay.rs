@@ -16,8 +16,8 @@ mod tracee;
 #[cfg(target_arch = "x86_64")]
 mod watch;
 
-/// Hardware breakpoints of a thread: the number of functions that are watched at a time.
-const BREAKPOINTS: usize = 4;
+/// The number of functions that are watched at a time.
+pub(crate) use crate::perf::BREAKPOINTS;
 
 /// How long calls of four functions are waited for and replayed, if some have repeated others. Half of it if not.
 const LONGEST_GROUP: Duration = Duration::from_secs(16);
