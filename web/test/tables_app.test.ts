@@ -80,6 +80,25 @@ browserTest("a filter keeps matching rows and counts them, and owned rows can be
   assert.equal(await page.locator("tr.mine").count(), 2);
 });
 
+browserTest("rows of owned and of other functions lie below each other, with their cells under the headers", async (page) => {
+  await open(page, hotPage(), "#tables");
+  await page.click(".more");
+  const boxes = (selector: string) => page.locator(selector).evaluateAll((cells) => cells.map((cell) => cell.getBoundingClientRect().toJSON() as DOMRect));
+  const rows = page.locator("figure.table tbody tr");
+  const headers = await boxes("figure.table thead th");
+  let above = headers[0].bottom;
+  for (let row = 0; row < (await rows.count()); row++) {
+    const cells = await boxes(`figure.table tbody tr:nth-child(${row + 1}) td`);
+    assert.equal(cells.length, headers.length);
+    cells.forEach(({ left, right, top, height }, at) => {
+      assert.ok(height >= 20, `row ${row} is ${height} pixels high`);
+      assert.ok(top >= above - 0.5, `row ${row} starts at ${top}, above the end of what is before it, ${above}`);
+      assert.ok(Math.abs(left - headers[at].left) < 1 && Math.abs(right - headers[at].right) < 1, `cell ${at} of row ${row} is not under its header`);
+    });
+    above = cells[0].bottom;
+  }
+});
+
 browserTest("numbers are written as in the terminal, with bars as long as shares", async (page) => {
   await open(page, hotPage(), "#tables");
   const row = page.locator("figure.table tbody tr").first();
