@@ -121,6 +121,11 @@ export function grouped(value: number): string {
   return (value < 0 ? "-" : "") + digits.replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
+/** A number of things: `1 frame`, `1,200 frames`. */
+export function counted(count: number, noun: string, plural = /(s|sh|ch|x)$/.test(noun) ? `${noun}es` : `${noun}s`): string {
+  return `${grouped(count)} ${count === 1 ? noun : plural}`;
+}
+
 /** A number of any other unit: exact integers up to ten million, otherwise three digits. */
 function plain(value: number): Quantity {
   if (Number.isInteger(value) && Math.abs(value) < 10_000_000) return { number: grouped(value), unit: "" };

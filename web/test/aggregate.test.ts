@@ -13,6 +13,7 @@ import { filesOf, linesOf } from "../src/profile/lines.ts";
 import { grouped, timeOrderedFlame } from "../src/profile/time_order.ts";
 import { pathHashes } from "../src/profile/functions.ts";
 import { pathName, transformed } from "../src/profile/transforms.ts";
+import { KINDS, type Kind } from "../src/tree.ts";
 import type { Table } from "../src/profile/columns.ts";
 import { weigh } from "../src/profile/weigh.ts";
 import { flameAnswers } from "../src/worker/flame.ts";
@@ -169,17 +170,48 @@ test("collapsed recursion keeps what is below the last call", () => {
   assert.deepEqual(after(profile, { kind: "recursion", name: "walk" }), ["main 31", "  walk 31 (7)", "    leaf 16", "    visit 8"]);
 });
 
-test("start-up code that all stacks share is folded, up to owned code", () => {
-  const profile = drawn(PROGRAM);
-  const { tree, folded } = withoutStartUp(profile.tree, profile.own, profile.functions);
-  assert.deepEqual(flame({ ...profile, tree }), flame(profile), "it calls two functions");
-  assert.deepEqual(folded, []);
-  const single = drawn("_start\n  init\n    main*\n      step 3");
-  const without = withoutStartUp(single.tree, single.own, single.functions);
-  assert.deepEqual(flame({ ...single, tree: without.tree }), ["main 3", "  step 3"]);
-  assert.deepEqual(without.folded.map((of) => single.functions.names[of]), ["_start", "init"]);
-  const threads = drawn("_start\n  main\n    a 1\n    b 2\nclone\n  thread\n    c 3");
-  assert.deepEqual(flame({ ...threads, tree: withoutStartUp(threads.tree, threads.own, threads.functions).tree }), ["main 3", "  b 2", "  a 1", "c 3"]);
+test("callers that all stacks of a root share are folded, up to owned code", () => {
+  const folded = (drawing: string) => {
+    const profile = drawn(drawing);
+    const { tree, folded } = withoutStartUp(profile.tree, profile.own, profile.functions);
+    return { lines: flame({ ...profile, tree }), said: folded.map(({ runs, weight, whole }) => [...runs.map((run) => run.map((of) => profile.functions.names[of]).join(" ")), weight, whole]) };
+  };
+  assert.deepEqual(folded(PROGRAM), { lines: flame(drawn(PROGRAM)), said: [] }, "it calls two functions");
+  assert.deepEqual(folded("_start\n  init\n    main*\n      step 3"), { lines: ["main 3", "  step 3"], said: [["_start init", 3, 3]] });
+  assert.deepEqual(folded("_start\n  main\n    a 1\n    b 2\nclone\n  thread\n    c 4"), {
+    lines: ["c 4", "main 3", "  b 2", "  a 1"],
+    said: [["clone thread", 4, 4], ["_start", 3, 3]],
+  });
+});
+
+test("start-up code with a small rest is folded, and the rest is drawn with its callers", () => {
+  const folded = (drawing: string, kinds: Record<string, Kind>) => {
+    const profile = drawn(drawing);
+    const { names } = profile.functions;
+    Object.entries(kinds).forEach(([name, kind]) => (profile.functions.kinds[names.indexOf(name)] = KINDS.indexOf(kind)));
+    const { tree, folded } = withoutStartUp(profile.tree, profile.own, profile.functions);
+    return { lines: flame({ ...profile, tree }), said: folded.map(({ runs, weight, whole }) => [...runs.map((run) => run.map((of) => names[of]).join(" ")), weight, whole]) };
+  };
+  const startUp = { _start: "runtime", libc_start: "runtime", clone: "runtime", invoke: "runtime" } as const;
+  const python = "_start\n  libc_start 1\n    Py_Main\n      Py_Init 5\n      Py_Run\n        module\n          eval\n            a 50\n            b 44";
+  assert.deepEqual(folded(python, { ...startUp, module: "python" }), {
+    lines: ["module 94", "  eval 94", "    a 50", "    b 44", "_start 6", "  libc_start 6 (1)", "    Py_Main 5", "      Py_Init 5"],
+    said: [["_start libc_start Py_Main Py_Run", 94, 100]],
+  });
+  const native = "_start\n  libc_start\n    main\n      load 1\n      run\n        solve 95\n    exit 4";
+  assert.deepEqual(folded(native, startUp), {
+    lines: ["main 96", "  run 95", "    solve 95", "  load 1", "_start 4", "  libc_start 4", "    exit 4"],
+    said: [["_start libc_start", 96, 100]],
+  }, "the program's own functions stay, though one of them has nearly all");
+  const threads = "clone\n  start\n    invoke\n      loop 60\n    drain 38\n    exit 2";
+  assert.deepEqual(folded(threads, { ...startUp, start: "runtime" }), {
+    lines: ["loop 60", "drain 38", "clone 2", "  start 2", "    exit 2"],
+    said: [["clone start", "invoke", 98, 100]],
+  }, "one thread function below std::thread, one beside it");
+  const loader = "dl_start\n  dl_map\n    mmap 50\n  dl_relocate 50";
+  assert.deepEqual(folded(loader, { dl_start: "runtime", dl_map: "runtime", mmap: "kernel", dl_relocate: "runtime" }).said, [], "it starts nothing of the program");
+  assert.deepEqual(folded("clone\n  load 20\n  work 80", {}).said, [], "not of the runtime");
+  assert.deepEqual(folded("clone 20\n  work 80", startUp).said, [], "a fifth is not a small rest");
 });
 
 test("a function's self, total and attributed weight; recursion counts once", () => {

@@ -70,3 +70,48 @@ browserTest("screen readers have a table", async (tab) => {
   await opened(tab);
   assert.ok((await tab.locator(".flame-picture table tbody tr").count()) > 5);
 });
+
+/** How many pixels of the picture have the colour of what a search matches. */
+async function marked(tab: Page): Promise<number> {
+  const png = await tab.locator(".flame-picture").screenshot();
+  return tab.evaluate(async (base64) => {
+    const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${base64}`)).blob());
+    const context = new OffscreenCanvas(image.width, image.height).getContext("2d")!;
+    context.drawImage(image, 0, 0);
+    const { data } = context.getImageData(0, 0, image.width, image.height);
+    let count = 0;
+    for (let at = 0; at < data.length; at += 4) if (data[at] === 0xd6 && data[at + 1] === 0 && data[at + 2] === 0x6c) count++;
+    return count;
+  }, png.toString("base64"));
+}
+
+browserTest("a function that a link names comes into view, however deep it is", async (tab) => {
+  await opened(tab);
+  // The one whose highest frame is the lowest.
+  const rows = await tab.locator(".flame-picture table tbody tr").evaluateAll((rows) => rows.map((row) => [row.children[1].textContent!, Number(row.children[0].textContent)] as const));
+  const highest = new Map<string, number>();
+  for (const [name, level] of rows) highest.set(name, Math.min(level, highest.get(name) ?? Infinity));
+  const [name] = [...highest].reduce((deep, one) => (one[1] > deep[1] ? one : deep));
+  const pattern = encodeURIComponent(`^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`);
+  await opened(tab, `#explore?s=${pattern}`);
+  await tab.waitForSelector(".search output:has-text('matched')");
+  assert.equal(await marked(tab), 0, `${name} is below the edge`);
+  await tab.goto("about:blank");
+  await opened(tab, `#explore?f=${encodeURIComponent(name)}&s=${pattern}`);
+  await tab.waitForSelector(".search output:has-text('matched')");
+  await tab.waitForTimeout(300);
+  assert.ok((await marked(tab)) > 30, `${name} is in view`);
+}, { height: 260 });
+
+browserTest("a button lists the callers that are not drawn, and shows them", async (tab) => {
+  await tab.goto(`${flamePage()}#explore`);
+  await tab.evaluate((size) => (globalThis as any).show(size), { ...SMALL, first: 1 });
+  const second = tab.locator(".flame-picture table tbody tr:nth-child(2) td:nth-child(2)");
+  const button = tab.getByRole("button", { name: "Show 1 shared caller", exact: true });
+  await button.waitFor();
+  assert.equal(await second.textContent(), "main");
+  assert.match((await button.getAttribute("title"))!, /^Not drawn: _start\. The other \d\.\d\d % is drawn with them\.$/);
+  await button.click();
+  await tab.getByRole("button", { name: "Shared callers", pressed: true }).waitFor();
+  await tab.waitForFunction(() => document.querySelector(".flame-picture table tbody tr:nth-child(2) td:nth-child(2)")!.textContent === "_start");
+});

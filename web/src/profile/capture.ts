@@ -95,7 +95,7 @@ export class Profile {
     if (order === "time") return withHashes(this.inTimeOrder(weighed, tree), this.functions);
     const own = this.own(weighed);
     const started = foldsStartUp ? withoutStartUp(tree, own, this.functions) : { tree, folded: [] };
-    const folded = started.folded.map((of) => this.functions.names[of]);
+    const { folded } = started;
     if (inverted) return { ...withHashes(invertedFlame(started.tree, leaves(own), this.functions.names.length), this.functions), folded };
     return { ...flameOf(started.tree, own, this.functions, order, pathHashes(tree, this.functions)), folded };
   }

@@ -59,8 +59,7 @@ export function difference(after: Side, before: Side, widths: Widths, foldsStart
     for (let node = 0; node < tree.size; node++) if (tree.parents[node] < 0) column[0] += weights[node];
     return column;
   };
-  const names = folded.map((of) => functions.names[of]);
-  return { flame: { ...withHashes(flame, functions), folded: names, sides: { after: side(totalAfter), before: side(totalBefore) } }, functions };
+  return { flame: { ...withHashes(flame, functions), folded, sides: { after: side(totalAfter), before: side(totalBefore) } }, functions };
 }
 
 function placed(nodes: Nodes, tree: CallTree, functions: Int32Array): Int32Array {

@@ -1,6 +1,7 @@
 // The tree that a flame graph draws, and how one is made of a call tree and weights.
 
 import { childLists, NONE, totals, type CallTree } from "./call_tree.ts";
+import { KINDS } from "../tree.ts";
 import { pathHashes, type Functions } from "./functions.ts";
 
 /**
@@ -21,8 +22,8 @@ export interface Flame {
   total: Float64Array;
   /** Weight that ends in each. */
   own: Float64Array;
-  /** Names of callers that all stacks share and that are not drawn, from the root. */
-  folded: string[];
+  /** Callers that stacks share and that are not drawn, those of the heaviest root first. */
+  folded: Folded[];
   /** In differences: the weights of both sides. */
   sides?: { after: Float64Array; before: Float64Array };
   /** How many nodes were too light to be computed. */
@@ -152,29 +153,41 @@ export function pathTo({ parents }: Flame, node: number): number[] {
   return path.reverse();
 }
 
+/** The share of a start-up function's weight that may be elsewhere than in what it starts. It is drawn from the root on. */
+const MOST_ELSEWHERE = 0.1;
+/** The least share of its root's weight that something has to have to be drawn without its callers. */
+const LEAST_STARTED = 0.05;
+const [RUNTIME, NATIVE, KERNEL, PYTHON] = (["runtime", "native", "kernel", "python"] as const).map((kind) => KINDS.indexOf(kind));
+
+/** Callers below one root that are not drawn. */
+export interface Folded {
+  /** Functions that call each other: first those from the root on, then those of each branch. */
+  runs: number[][];
+  /** What is drawn without them. */
+  weight: number;
+  /** What the root has in all. The rest is drawn from the root on. */
+  whole: number;
+}
+
 /**
- * The call tree without the callers that all its weight shares, as start-up code is: they are the same in all stacks and take up rows. The first
- * function that is owned, has weight of its own or calls several others stays.
+ * The call tree without the callers that all, or nearly all, the weight of a root shares, as start-up code is: they are the same in most stacks and
+ * take up rows. Functions that are owned stay, and so do others than start-up code that have weight of their own or call several functions.
  */
-export function withoutStartUp(tree: CallTree, own: Float64Array, functions: Functions): { tree: CallTree; folded: number[] } {
-  const total = totals(tree.parents, own);
-  const { first, next } = childLists(tree.parents, tree.size);
-  const goes = new Uint8Array(tree.size);
-  const folded: number[] = [];
-  let isFirstRoot = true;
+export function withoutStartUp(tree: CallTree, own: Float64Array, functions: Functions): { tree: CallTree; folded: Folded[] } {
+  const weighed = { own, total: totals(tree.parents, own), ...childLists(tree.parents, tree.size) };
+  const { total, first, next } = weighed;
+  const folded: Folded[] = [];
+  const parents = tree.parents.slice();
   for (let root = first[tree.size]; root >= 0; root = next[root]) {
     if (!(total[root] > 0)) continue;
-    const chain = sharedChain(root, { own, total, first, next }, tree, functions);
-    for (const node of chain) goes[node] = 1;
-    // What the breadcrumbs name, if there is one root.
-    if (isFirstRoot) folded.push(...chain.map((node) => tree.functions[node]));
-    else folded.length = 0;
-    isFirstRoot = false;
+    const { runs, started } = startUpOf(root, weighed, tree, functions);
+    if (runs.length === 0) continue;
+    // Roots of their own. Their callers keep what they have besides; without that they have no weight, and are not drawn.
+    for (const node of started) parents[node] = NONE;
+    folded.push({ runs, weight: started.reduce((sum, node) => sum + total[node], 0), whole: total[root] });
   }
-  if (!goes.includes(1)) return { tree, folded: [] };
-  // A node that goes has no weight of its own, and as a root without any it is not drawn.
-  const parents = tree.parents.map((parent) => (parent >= 0 && goes[parent] ? NONE : parent));
-  return { tree: { ...tree, parents }, folded };
+  folded.sort((a, b) => b.whole - a.whole);
+  return folded.length > 0 ? { tree: { ...tree, parents }, folded } : { tree, folded };
 }
 
 interface Weighed {
@@ -184,18 +197,65 @@ interface Weighed {
   next: Int32Array;
 }
 
-function sharedChain(root: number, { own, total, first, next }: Weighed, tree: CallTree, functions: Functions): number[] {
-  const chain: number[] = [];
-  for (let node = root; ; ) {
-    if (own[node] > 0 || functions.owned[tree.functions[node]]) return chain;
-    let only = NONE;
-    for (let child = first[node]; child >= 0; child = next[child]) {
-      if (!(total[child] > 0)) continue;
-      if (only >= 0) return chain;
-      only = child;
+/** Start-up code, the nodes that it starts, and whether these are of the program. */
+interface StartUp {
+  runs: number[][];
+  started: number[];
+  isOfProgram: boolean;
+}
+
+/** The start-up code below a root. */
+function startUpOf(root: number, weighed: Weighed, tree: CallTree, functions: Functions): StartUp {
+  const { own, total } = weighed;
+  const kindOf = (node: number) => functions.kinds[tree.functions[node]];
+  const stays = (node: number) => functions.owned[tree.functions[node]] === 1 || kindOf(node) === PYTHON;
+  // What an interpreter does before it comes to the program is start-up code, too.
+  const interpreted = isInterpreted(root, weighed, kindOf);
+  const isStartUp = (node: number) => kindOf(node) === RUNTIME || (interpreted && kindOf(node) === NATIVE);
+  const visit = (from: number): StartUp => {
+    const run: number[] = [];
+    /** The first node that is no start-up code. */
+    let other = NONE;
+    for (let node = from; ; ) {
+      if (other < 0 && !isStartUp(node)) other = node;
+      const callees = stays(node) ? [] : calleesOf(node, weighed);
+      const isShared = callees.length === 1 && !(own[node] > 0);
+      const heavy = isShared ? callees : other < 0 ? heavyOf(callees, total, total[from], total[root]) : [];
+      const branches = heavy.length > 1 ? heavy.map(visit) : [];
+      if (heavy.length === 0 || !branches.every(({ isOfProgram }) => isOfProgram)) {
+        return { runs: run.length > 0 ? [run] : [], started: [node], isOfProgram: other >= 0 && kindOf(other) !== KERNEL };
+      }
+      run.push(tree.functions[node]);
+      if (branches.length > 0) return { runs: [run, ...branches.flatMap(({ runs }) => runs)], started: branches.flatMap(({ started }) => started), isOfProgram: true };
+      node = heavy[0];
     }
-    if (only < 0) return chain;
-    chain.push(node);
-    node = only;
+  };
+  return visit(root);
+}
+
+/** The callees that have nearly all of a weight: one if it does, else several if they do; else none. */
+function heavyOf(callees: number[], total: Float64Array, weight: number, whole: number): number[] {
+  const least = weight * (1 - MOST_ELSEWHERE);
+  const one = callees.filter((callee) => total[callee] >= least);
+  if (one.length > 0) return one;
+  const several = callees.filter((callee) => total[callee] >= whole * LEAST_STARTED);
+  return several.reduce((sum, callee) => sum + total[callee], 0) >= least ? several : [];
+}
+
+/** Whether nearly all of a root is below a function of Python. */
+function isInterpreted(root: number, weighed: Weighed, kindOf: (node: number) => number): boolean {
+  const { total } = weighed;
+  for (let node = root; total[node] >= total[root] * (1 - MOST_ELSEWHERE); ) {
+    if (kindOf(node) === PYTHON) return true;
+    const callees = calleesOf(node, weighed);
+    if (callees.length === 0) return false;
+    node = callees.reduce((heaviest, callee) => (total[callee] > total[heaviest] ? callee : heaviest));
   }
+  return false;
+}
+
+function calleesOf(node: number, { total, first, next }: Weighed): number[] {
+  const callees: number[] = [];
+  for (let child = first[node]; child >= 0; child = next[child]) if (total[child] > 0) callees.push(child);
+  return callees;
 }

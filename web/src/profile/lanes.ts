@@ -1,5 +1,6 @@
 // The rows of the timeline: which lanes there are, in which order, under which headings, and where each row is.
 
+import { counted } from "../units.ts";
 import { integers, numbers, texts, type Table } from "./columns.ts";
 
 /** A thread or a CPU. Times in ns. */
@@ -164,10 +165,6 @@ function rankOf(name: string): number {
 /** The name of a counter without its unit, which its readings have. */
 function counterText(name: string): string {
   return name.replace(/_(ns|bytes)$/, "").replace(/_/g, " ");
-}
-
-function counted(count: number, noun: string, plural = noun.endsWith("s") ? `${noun}es` : `${noun}s`): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? noun : plural}`;
 }
 
 /** Threads by process, the process with the most first. */

@@ -9,6 +9,8 @@ export interface Size {
   threads?: number;
   waits?: number;
   depth?: number;
+  /** Stacks before this one have no samples of their own; it has them. */
+  first?: number;
 }
 
 function table(columns: Table["columns"]): Table {
@@ -16,7 +18,7 @@ function table(columns: Table["columns"]): Table {
 }
 
 /** The tables of a capture with a main loop, libraries, owned code, waits and steps. The same size gives the same capture. */
-export function inventedTables({ stacks, samples, functions, threads = 4, waits = 0, depth = 60 }: Size): Record<string, Table> {
+export function inventedTables({ stacks, samples, functions, threads = 4, waits = 0, depth = 60, first = 0 }: Size): Record<string, Table> {
   let seed = 42;
   const random = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) / 2 ** 32;
   const below = (limit: number) => Math.floor(random() * limit);
@@ -63,7 +65,7 @@ export function inventedTables({ stacks, samples, functions, threads = 4, waits 
   for (let sample = 0; sample < samples; sample++) {
     time[sample] = sample * every;
     // All stacks once where there are enough samples, so that all are distinct and present.
-    stack[sample] = sample < stacks ? sample : Math.floor(stacks * random() ** 3);
+    stack[sample] = Math.max(first, sample < stacks ? sample : Math.floor(stacks * random() ** 3));
     thread[sample] = below(threads);
   }
   const duration = samples * every;

@@ -11,7 +11,7 @@ import { useAnswer } from "../answers.ts";
 import { copy } from "../flame/menu.tsx";
 import { Picture, Trail } from "../flame/picture.tsx";
 import { hitsOf } from "../flame/search.ts";
-import { WeightChoice } from "../flame/flame.tsx";
+import { SharedCallers, WeightChoice } from "../flame/flame.tsx";
 import { functionLink } from "../links.ts";
 import { adjust, go, search, startUp, weight, widths, zoom } from "../state.ts";
 import { isDark } from "../theme.ts";
@@ -57,11 +57,7 @@ export function DifferenceGraph({ after, before, names, divisors, per, verdicts 
             ))}
           </select>
         </label>
-        {!startUp.value && flame && flame.folded.length > 0 && (
-          <button title={`All stacks share: ${flame.folded.join(" › ")}`} onClick={() => go({ startUp: true })}>
-            Show {flame.folded.length} shared callers
-          </button>
-        )}
+        {flame && functions && <SharedCallers flame={flame} functions={functions} />}
         <Legend />
         <span class="search">
           <input

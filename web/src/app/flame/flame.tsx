@@ -5,14 +5,16 @@ import { useMemo, useRef } from "preact/hooks";
 import { heaviestModules, legendOf } from "../../draw/flame_colours.ts";
 import { css } from "../../draw/ink.ts";
 import type { Order } from "../../profile/address.ts";
+import type { Flame } from "../../profile/flame.ts";
 import type { Colours } from "../../tree.ts";
-import { grouped, percent, weight as quantity } from "../../units.ts";
+import type { FunctionNames } from "../../worker/flame.ts";
+import { counted, grouped, percent, weight as quantity } from "../../units.ts";
 import { useCommands, type Command } from "../commands.ts";
-import { adjust, entry, go, inverted, order, search, startUp, weight, zoom } from "../state.ts";
+import { adjust, chosenFunction, entry, go, inverted, order, search, startUp, weight, zoom } from "../state.ts";
 import { isDark } from "../theme.ts";
 import { useNamed, weighed, weighing } from "./asked.ts";
 import { functionItems } from "./menu.tsx";
-import { Picture, Trail } from "./picture.tsx";
+import { clipped, Picture, Trail } from "./picture.tsx";
 import { hitsOf, matched } from "./search.ts";
 
 const ORDER_TITLES: Record<Order, string> = { left: "Heaviest first", name: "By name", time: "In time order" };
@@ -66,16 +68,7 @@ export function FlameGraph() {
             Owned only
           </button>
         )}
-        {!startUp.value && flame && flame.folded.length > 0 && (
-          <button title={`All stacks share: ${flame.folded.join(" › ")}`} onClick={() => go({ startUp: true })}>
-            Show {flame.folded.length} shared callers
-          </button>
-        )}
-        {startUp.value && (
-          <button aria-pressed onClick={() => go({ startUp: false })}>
-            Shared callers
-          </button>
-        )}
+        {flame && functions && <SharedCallers flame={flame} functions={functions} />}
         <button title="What the colours mean (c)" onClick={() => (colours.value = colours.value === "kind" ? "module" : "kind")}>
           Colours: {colours.value}
         </button>
@@ -109,6 +102,7 @@ export function FlameGraph() {
             hits={hits}
             zoom={hash}
             onZoom={zoomTo}
+            chosen={chosenFunction.value}
             onChoose={(index) => adjust({ function: functions.names[index] })}
             items={(node) => [
               { title: "Zoom to it", run: () => zoomTo(flame.hashes[node]) },
@@ -127,6 +121,33 @@ export function FlameGraph() {
       )}
       {flame && flame.size <= 1 && <p class="empty">No {weightTitle()} in this selection.</p>}
     </div>
+  );
+}
+
+/** Folded roots that are described. */
+const DESCRIBED = 4;
+
+/** Shows or folds the callers that stacks share, and says what is folded. */
+export function SharedCallers({ flame: { folded }, functions }: { flame: Flame; functions: Pick<FunctionNames, "names"> }) {
+  if (startUp.value) {
+    return (
+      <button aria-pressed onClick={() => go({ startUp: false })}>
+        Shared callers
+      </button>
+    );
+  }
+  if (folded.length === 0) return null;
+  const count = folded.reduce((sum, { runs }) => sum + runs.reduce((sum, run) => sum + run.length, 0), 0);
+  const said = folded.slice(0, DESCRIBED).map(({ runs, weight, whole }) => {
+    const names = runs.map((run) => run.map((index) => clipped(functions.names[index])).join(" › ")).join("; ");
+    const rest = whole > weight ? ` The other ${percent(((whole - weight) * 100) / whole)} % is drawn with them.` : "";
+    return `Not drawn: ${names}.${rest}`;
+  });
+  if (folded.length > DESCRIBED) said.push(`And callers of ${grouped(folded.length - DESCRIBED)} more roots.`);
+  return (
+    <button title={said.join("\n")} onClick={() => go({ startUp: true })}>
+      Show {counted(count, "shared caller")}
+    </button>
   );
 }
 

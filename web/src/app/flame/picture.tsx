@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { FlamePicture } from "../../draw/flame_picture.ts";
 import { changeInks, functionInks, heaviestModules, type FrameColours } from "../../draw/flame_colours.ts";
 import { ink } from "../../draw/ink.ts";
+import { NONE } from "../../profile/call_tree.ts";
 import { levelOf, pathTo, type Flame } from "../../profile/flame.ts";
 import type { Colours, Verdict } from "../../tree.ts";
 import { percent, weight as quantity } from "../../units.ts";
@@ -28,6 +29,8 @@ export interface PictureProps {
   /** The hash of the zoomed node; 0 for the whole. */
   zoom: number;
   onZoom(hash: number): void;
+  /** The chosen function. If it was chosen elsewhere, as by a link, its heaviest frame comes into view. */
+  chosen?: string | undefined;
   onChoose?: ((index: number) => void) | undefined;
   items(node: number): MenuItem[];
   onSearch?: (() => void) | undefined;
@@ -92,6 +95,19 @@ export function Picture(props: PictureProps) {
     picture.current?.zoomTo(node, !isFirst.current);
     isFirst.current = false;
   }, [flame, zoom]);
+
+  const lastChosen = useRef<string>();
+  useEffect(() => {
+    const { chosen } = props;
+    if (chosen === lastChosen.current) return;
+    const made = picture.current!;
+    const node = chosen && !(made.focus > 0 && nameOf(functions, flame, made.focus) === chosen) ? heaviestOf(flame, functions.names.indexOf(chosen)) : NONE;
+    lastChosen.current = chosen;
+    if (node < 0) return;
+    // Before the first resize there is no height to scroll in.
+    made.resize(host.current!.clientWidth, host.current!.clientHeight);
+    made.reveal(node);
+  }, [flame, functions, props.chosen]);
 
   const at = (event: MouseEvent) => {
     const box = host.current!.getBoundingClientRect();
@@ -234,6 +250,15 @@ function neighbour(flame: Flame, node: number, key: string): number | undefined 
   if (key === "ArrowRight") return Math.min(node + 1, flame.levels[level + 1] - 1);
   if (key === "ArrowLeft") return Math.max(node - 1, flame.levels[level]);
   return undefined;
+}
+
+/** The heaviest frame of a function; `NONE` if it has none. */
+function heaviestOf(flame: Flame, index: number): number {
+  let heaviest = NONE;
+  for (let node = 1; node < flame.size; node++) {
+    if (flame.functions[node] === index && (heaviest < 0 || flame.total[node] > flame.total[heaviest])) heaviest = node;
+  }
+  return heaviest;
 }
 
 /** A node's figures in one sentence. */
