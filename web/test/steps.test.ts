@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { paint, type Inks } from "../src/app/strip/picture.ts";
+import type { Surface } from "../src/draw/surface.ts";
 import type { Table } from "../src/profile/columns.ts";
 import {
-  barsOf, binOf, budgetOf, countOf, countsIn, factorsOf, figuresOf, histogramOf, loopsOf, MARK, nextMarked, selectedSteps, selectionOf, selectionOfBins,
-  selectionOfClass, selectionOfRange, stepIntervals,
+  barsOf, binOf, budgetOf, countOf, countsIn, factorsOf, figuresOf, histogramOf, loopsOf, MARK, nextMarked, scaleOf, selectedSteps, selectionOf, selectionOfBins,
+  selectionOfClass, selectionOfRange, stepIntervals, type Loop,
 } from "../src/profile/steps.ts";
 
 /** Steps drawn as text: one line per loop, one word per step: its length, then its marks: `!` stall, `s` slow, `t` typical, `u` upper, `l` lower, `f` first. */
@@ -159,4 +161,41 @@ test("a step that stands for others counts as many", () => {
   assert.deepEqual({ count, shown, total, median, p95, longest, stalls }, { count: 19, shown: 4, total: 92, median: 4, p95: 30, longest: 30, stalls: 1 });
   const histogram = histogramOf(loop, 4);
   assert.equal(histogram.counts.reduce((sum, steps) => sum + steps), 19);
+});
+
+/** Steps of these lengths that wait for the next one; the work is what is left. */
+function paced(lengths: number[], work: number): Loop {
+  const end = lengths.map((sum => (length: number) => (sum += length))(0));
+  const [ends, starts] = [Float64Array.from(end), Float64Array.from(end, (end, at) => end - lengths[at])];
+  return loopsOf({ rows: lengths.length, columns: { start: starts, end: ends, pacing: Float64Array.from(lengths, (length) => length - work) } })[0];
+}
+
+/** Left and upper edge, width and height of the rectangles in an ink. */
+function painted(loop: Loop, most: number, of: keyof Inks): number[][] {
+  const names = ["ground", "line", "text", "soft", "bar", "upper", "pacing", "slow", "stall", "budget", "factor", "selected"] as const;
+  const inks = Object.fromEntries(names.map((name, at) => [name, (at + 1) * 256 + 255])) as unknown as Inks;
+  const found: number[][] = [];
+  const surface = {
+    width: 166, height: 112, begin() {}, end() {}, text() {}, line() {}, measure: () => 10,
+    rectangle: (...[x, y, width, height, ink]: number[]) => void (ink === inks[of] && found.push([x, y, width, height].map(Math.round))),
+  } as unknown as Surface;
+  paint(surface, { bars: barsOf(loop, 0, loop.rows.length, 100), selected: undefined, factors: undefined, budget: undefined, most, across: loop.rows.length, hovered: undefined, brushed: undefined }, inks);
+  return found;
+}
+
+test("the scale holds usual steps with their pacing, so that they differ", () => {
+  const lengths = Array.from({ length: 40 }, (_, at) => 5e6 + (at % 4) * 1e6);
+  const loop = paced([...lengths, 90e6], 1e6);
+  const most = scaleOf(loop);
+  assert.ok(most >= 8e6 && most < 9e6, String(most));
+  const heights = painted(loop, most, "pacing").map(([, , , height]) => height);
+  assert.equal(new Set(heights.slice(0, 4)).size, 4);
+});
+
+test("pacing of many times the work is cut, with a cap", () => {
+  const loop = paced([20e6, 2e6, 20e6, 20e6], 1e6);
+  assert.ok(scaleOf(loop) < 2e6, "the work stays visible");
+  // Of the four bars, in 100 pixels from the axis on.
+  assert.deepEqual(painted(loop, 3e6, "soft").map(([x]) => x), [58, 108, 133]);
+  assert.deepEqual(painted(loop, 30e6, "soft"), []);
 });

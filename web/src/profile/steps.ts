@@ -161,6 +161,18 @@ export function budgetOf(loop: Loop): number | undefined {
   return simulated.length > 0 ? medianOf(Float64Array.from(simulated)) : undefined;
 }
 
+/** The scale holds the usual steps with their pacing up to this multiple of their work: more of it would make the work too low to see. */
+const MOST_PACING = 8;
+
+/** The upper edge of the bars: rare stalls and long pacing may reach beyond it, so that other steps stay visible. */
+export function scaleOf(loop: Loop): number {
+  const [longest, usual] = [quantileOf(loop.work, 1), quantileOf(loop.work, 0.95)];
+  const clock = quantileOf(loop.end.map((end, position) => end - loop.start[position]), 0.95);
+  const budget = budgetOf(loop) ?? 0;
+  const work = Math.min(longest * 1.04, Math.max(usual * 3, budget * 1.2));
+  return Math.max(1, work, clock <= usual * MOST_PACING ? clock * 1.04 : 0);
+}
+
 /** Simulated time over wall time, from the end of the step at `from` to that of the step at `to`. */
 export function realTimeFactor(loop: Loop, from: number, to: number): number | undefined {
   const factor = (loop.sim[to] - loop.sim[from]) / (loop.end[to] - loop.end[from]);

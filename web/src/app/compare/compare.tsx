@@ -4,7 +4,7 @@
 import { useMemo } from "preact/hooks";
 import type { DocumentSection } from "../../profile/document.ts";
 import type { Picked } from "../../profile/address.ts";
-import { countOf, figuresOf, loopsOf, MARK, selectedSteps, selectionOfRange, selectsSteps, STEP_CLASSES, type Loop, type StepClass, type StepFigures } from "../../profile/steps.ts";
+import { countOf, figuresOf, loopsOf, MARK, scaleOf, selectedSteps, selectionOfRange, selectsSteps, STEP_CLASSES, type Loop, type StepClass, type StepFigures } from "../../profile/steps.ts";
 import type { Verdict } from "../../tree.ts";
 import { grouped, weight } from "../../units.ts";
 import { useAnswer } from "../answers.ts";
@@ -13,7 +13,7 @@ import { useCommands, type Command } from "../commands.ts";
 import { report, sections } from "../links.ts";
 import { Prose } from "../prose.tsx";
 import { adjust, against, base, capture, go, manifest, selection } from "../state.ts";
-import { scaleOf, StepBars } from "../strip/bars.tsx";
+import { StepBars } from "../strip/bars.tsx";
 import { Section } from "../tables/tables.tsx";
 import { DifferenceGraph } from "./graph.tsx";
 import { after, before, namesOf, shown, type Side } from "./sides.ts";

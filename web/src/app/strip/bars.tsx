@@ -1,7 +1,7 @@
 // The bars of one loop's steps: drawn, hovered, brushed and walked by keys.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { barsOf, budgetOf, factorsOf, MARK, quantileOf, type Bars, type Loop } from "../../profile/steps.ts";
+import { barsOf, budgetOf, factorsOf, MARK, scaleOf, type Bars, type Loop } from "../../profile/steps.ts";
 import { grouped, weight } from "../../units.ts";
 import { useSurface } from "../surface.ts";
 import { isDark } from "../theme.ts";
@@ -26,13 +26,6 @@ export interface StepBarsProps {
   onHover?: (position: number | undefined) => void;
   /** Shows these positions. */
   onZoom?: (from: number, to: number) => void;
-}
-
-/** The upper edge: rare stalls may reach beyond it, so that other steps stay visible. */
-export function scaleOf(loop: Loop): number {
-  const [longest, usual] = [quantileOf(loop.work, 1), quantileOf(loop.work, 0.95)];
-  const budget = budgetOf(loop) ?? 0;
-  return Math.max(1, Math.min(longest * 1.04, Math.max(usual * 3, budget * 1.2)));
 }
 
 export function StepBars(props: StepBarsProps) {

@@ -119,7 +119,9 @@ export function paint(surface: Surface, scene: Scene, inks: Inks): void {
     if (isStall || (marks & MARK.slow && !(marks & MARK.upper))) {
       surface.rectangle(x, bottom + 1, Math.max(2, width), isStall ? FOOT : FOOT - 3, isStall ? inks.stall : inks.slow);
     }
+    // What is cut has a cap: work in the colour of stalls, pacing in a soft one.
     if (bars.longest[bar] > scene.most) surface.rectangle(x - 1, area.top - 3, Math.max(3, width + 2), 3, inks.stall);
+    else if (bars.clock[bar] > scene.most) surface.rectangle(x, area.top - 3, Math.max(1, width), 2, faded(inks.soft, strength));
     if (bar === scene.hovered) surface.rectangle(x, area.top - 2, Math.max(1, width), area.height + FOOT + 4, faded(inks.text, 0.18));
   }
   if (scene.budget !== undefined && scene.budget <= scene.most) paintBudget(surface, area, y(scene.budget), scene.budget, inks);
