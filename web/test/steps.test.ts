@@ -3,8 +3,10 @@ import { test } from "node:test";
 import { paint, type Inks } from "../src/app/strip/picture.ts";
 import type { Surface } from "../src/draw/surface.ts";
 import type { Table } from "../src/profile/columns.ts";
+import { isMostlyWaiting, threadTime } from "../src/profile/thread_time.ts";
+import { waits } from "./drawn.ts";
 import {
-  barsOf, binOf, budgetOf, countOf, countsIn, factorsOf, figuresOf, histogramOf, loopsOf, MARK, nextMarked, scaleOf, selectedSteps, selectionOf, selectionOfBins,
+  barsOf, binOf, budgetOf, countOf, countsIn, factorsOf, figuresOf, histogramOf, loopsOf, MARK, nextMarked, scaleOf, selectedSteps, spanAround, selectionOf, selectionOfBins,
   selectionOfClass, selectionOfRange, stepIntervals, type Loop,
 } from "../src/profile/steps.ts";
 
@@ -198,4 +200,41 @@ test("pacing of many times the work is cut, with a cap", () => {
   // Of the four bars, in 100 pixels from the axis on.
   assert.deepEqual(painted(loop, 3e6, "soft").map(([x]) => x), [58, 108, 133]);
   assert.deepEqual(painted(loop, 30e6, "soft"), []);
+});
+
+test("the thread of selected steps ran, waited for a CPU, was blocked by class, and waited longest at a place", () => {
+  // Two steps of 100, of which the second has 40 of pacing. The states are: for a CPU, lock, sleep.
+  const table: Table = { rows: 2, columns: { start: Float64Array.of(0, 100), end: Float64Array.of(100, 200), pacing: Float64Array.of(0, 40), thread: Int32Array.of(7, 7) } };
+  const slept = waits("10-40:7:3:1+10 50-60:7:2:0 90-110:7:4:1 120-130:7:5:2 160-200:7:6:2 20-90:8:9:1");
+  slept.columns["waker"] = Int32Array.of(8, -1, 8, -1, -1, 7);
+  const of = (selection: object) => {
+    const { blocked, longest, ...sums } = threadTime(table, slept, selection, 3, 2)!;
+    return { ...sums, blocked: [...blocked], longest: longest && Object.values(longest) };
+  };
+  assert.deepEqual(of({ steps: [[0, 0]] }), {
+    thread: 7, steps: 1, total: 100, pacing: 0, running: 50, runnable: 20, blocked: [0, 30, 0], longest: [1, 10, 20, 2],
+  });
+  // Of a wait over the edge of a step, the part inside counts. The sleep of 40 is pacing, that of 10 before it is not.
+  assert.deepEqual(of({ steps: [[1, 1]] }), {
+    thread: 7, steps: 1, total: 100, pacing: 40, running: 40, runnable: 0, blocked: [0, 10, 10], longest: [1, 100, 10, 3],
+  });
+  assert.deepEqual([of({ steps: [[0, 1]] }).steps, of({ steps: [[0, 1]] }).running], [2, 90]);
+  assert.equal(threadTime(table, slept, {}, 3, 2), undefined);
+});
+
+test("steps are slow for waiting if less than half of what they take longer is running", () => {
+  const time = (total: number, running: number, pacing = 0) => ({ thread: 0, steps: 2, total, pacing, running, runnable: 0, blocked: new Float64Array(0), longest: undefined });
+  assert.equal(isMostlyWaiting(time(200, 40), time(100, 30)), true);
+  assert.equal(isMostlyWaiting(time(200, 140), time(100, 80)), false);
+  assert.equal(isMostlyWaiting(time(200, 90, 90), time(100, 10)), false, "pacing is no waiting of the step");
+});
+
+test("what is shown around a step makes it wide enough to see", () => {
+  const [loop] = loopsOf(steps("100 4 100 20 100"));
+  const shown = { from: 0, to: 324 };
+  assert.deepEqual(spanAround(loop, 3, shown, 324), shown, "a step of 20 is seen");
+  assert.deepEqual(spanAround(loop, 1, shown, 324), { from: 78, to: 126 });
+  assert.deepEqual(spanAround(loop, 1, { from: 200, to: 240 }, 324), { from: 82, to: 122 }, "it is elsewhere");
+  assert.deepEqual(spanAround(loop, 4, { from: 0, to: 240 }, 324), { from: 84, to: 324 }, "no further than the end");
+  assert.deepEqual(spanAround(loop, 0, { from: 200, to: 210 }, 324), { from: 0, to: 324 }, "no longer than the recording");
 });

@@ -12,7 +12,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 let address: string | undefined;
 
 /** Opens the page of test/pages/steps.tsx at a hash. */
-async function open(page: Page, hash: string, steps = 1000): Promise<void> {
+async function open(page: Page, hash: string, steps = 1000, waits = false): Promise<void> {
   if (!address) {
     const options = { bundle: true, write: false, format: "iife", define: { WORKER_SCRIPT: '""' } } as const;
     const script = buildSync({ ...options, entryPoints: ["test/pages/steps.tsx"], jsx: "automatic", jsxImportSource: "preact" }).outputFiles[0].text;
@@ -20,7 +20,7 @@ async function open(page: Page, hash: string, steps = 1000): Promise<void> {
     address = saved("steps-app.html", `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>steps</title><style>${style}</style><div id="app"></div><script>${script.replaceAll("</script", "<\\/script")}</script></html>`);
   }
   await page.goto(address + hash);
-  await page.evaluate((steps) => (globalThis as unknown as { show(steps: number): void }).show(steps), steps);
+  await page.evaluate(([steps, waits]) => (globalThis as unknown as { show(steps: number, waits: boolean): void }).show(steps, waits), [steps, waits] as const);
 }
 
 const hash = (page: Page) => page.evaluate(() => decodeURIComponent(location.hash));
@@ -64,9 +64,41 @@ browserTest("n and p visit slow steps in turn", async (page) => {
     const before = await hash(page);
     await page.keyboard.press(key);
     await page.waitForFunction((before) => decodeURIComponent(location.hash) !== before, before);
-    visited.push((await hash(page)).replace(/.*steps=/, ""));
+    visited.push(/steps=([\d-]+)/.exec(await hash(page))![1]);
   }
   assert.deepEqual(visited, ["50-50", "150-150", "250-250", "150-150", "50-50", "950-950"]);
+});
+
+browserTest("the step that n goes to is wide enough to see", async (page) => {
+  await open(page, "#explore");
+  await strip(page).waitFor();
+  await page.keyboard.press("n");
+  await hashIs(page, /view=\d+-\d+/);
+  const [, from, to] = /view=(\d+)-(\d+)/.exec(await hash(page))!.map(Number);
+  assert.ok((to - from) / 30e6 < 25, `a stall of 30 ms in ${to - from} ns`);
+});
+
+browserTest("the details of a step say what its thread did, and where it waited longest", async (page) => {
+  await open(page, "#explore?steps=50-50", 1000, true);
+  const rows = page.getByLabel("What the thread of the loop did");
+  await rows.waitFor();
+  const cells = await rows.evaluate((list) => Array.from(list.children, ({ textContent }) => textContent));
+  assert.deepEqual(cells.slice(0, 6), ["Running", "2.00 ms (6.64 %)", "Runnable", "5.00 ms (16.60 %)", "Blocked: lock", "23.1 ms (76.76 %)"]);
+  assert.match(cells[7]!, /^23\.1 ms, blocked: lock in .*update_3/);
+  assert.equal(await page.locator(".step-details h4").textContent(), "Thread sim");
+  await rows.getByRole("link", { name: /^23/ }).click();
+  await hashIs(page, /at=0,\d+/);
+});
+
+browserTest("slow steps that wait longer are compared with their waits, of the loop's thread", async (page) => {
+  await open(page, "#explore", 1000, true);
+  await strip(page).waitFor();
+  await page.keyboard.press("v");
+  await hashIs(page, /^#compare\?.*weight=wall/);
+  assert.equal(await page.getByRole("combobox", { name: "Weight" }).inputValue(), "wall");
+  assert.match((await page.locator(".of-threads").textContent())!, /^Only thread sim\./);
+  await page.getByRole("button", { name: "All threads" }).click();
+  await page.locator(".of-threads").waitFor({ state: "detached" });
 });
 
 browserTest("classes and bins of the histogram select steps", async (page) => {
@@ -114,7 +146,7 @@ browserTest("of a million steps no stall disappears", async (page) => {
   assert.match((await page.locator(".step-figures").textContent()) ?? "", /^800,000 · /);
   assert.match((await page.getByRole("button", { name: /^Stalls/ }).textContent()) ?? "", /10,000/);
   await page.keyboard.press("n");
-  await hashIs(page, /steps=50-50$/);
+  await hashIs(page, /steps=50-50&/);
 });
 
 browserTest("without steps there is the CPU use, and how to record steps", async (page) => {

@@ -147,6 +147,16 @@ timelineTest("a double click zooms to the interval", async (page) => {
   assert.ok(span[0] <= from + 1000 && span[1] >= to - 1000, `${span} ${from} ${to}`);
 });
 
+timelineTest("z zooms to selected steps", async (page) => {
+  await open(page, "#explore?steps=3-4");
+  await page.locator(".chip", { hasText: "Steps" }).waitFor();
+  assert.equal(await shownSpan(page), undefined);
+  await page.keyboard.press("z");
+  const [from, to] = (await shownSpan(page))!;
+  const [, ms] = /Time\s*([\d.]+) ms/.exec((await page.locator(".step-details").innerText()).replaceAll("\n", " "))!;
+  assert.ok(Math.abs((to - from) / 1e6 / 1.1 - Number(ms)) < 0.2, `${to - from} ns for ${ms} ms`);
+});
+
 timelineTest("keys zoom, move and measure", async (page) => {
   await open(page);
   const lanes = page.locator(".lanes-picture");

@@ -137,8 +137,8 @@ export function goToScreen(screen: Screen): void {
 }
 
 /** Opens the comparison of some steps of this capture with others of the same. */
-export function goToCompare(candidate: Picked, against: Picked): void {
-  go({ screen: "compare", base: capture.value, selection: candidate, against, zoom: "" });
+export function goToCompare(candidate: Picked, against: Picked, more: Partial<View> = {}): void {
+  go({ screen: "compare", base: capture.value, selection: candidate, against, zoom: "", ...more });
 }
 
 /** Adds a transform to the end of those that are applied. */

@@ -61,6 +61,15 @@ export interface CounterSeries {
   thread: number;
 }
 
+/** The name of each thread, with its id if another one has the same name. */
+export function threadNames(threads: Table | undefined): string[] {
+  if (!threads || threads.rows === 0) return [];
+  const [names, tids] = [texts(threads, "name"), integers(threads, "tid")];
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return names.map((name, thread) => (!name ? `thread ${tids[thread] ?? thread}` : counts.get(name)! > 1 && tids[thread] >= 0 ? `${name} ${tids[thread]}` : name));
+}
+
 /** Reads `lane_order` with the names of `threads`. */
 export function readLanes(order: Table, threads: Table): Lane[] {
   if (order.rows === 0) return [];
@@ -69,11 +78,11 @@ export function readLanes(order: Table, threads: Table): Lane[] {
   const known = threads.rows > 0;
   const tids = known ? integers(threads, "tid") : new Int32Array();
   const processes = known ? integers(threads, "process") : new Int32Array();
-  const names = known ? texts(threads, "name") : [];
+  const names = threadNames(threads);
   return Array.from(lane, (number, row) => ({
     lane: number,
     block: block[row],
-    name: number < 0 ? `CPU ${-1 - number}` : (names[number] ?? "") || `thread ${tids[number] ?? number}`,
+    name: number < 0 ? `CPU ${-1 - number}` : (names[number] ?? `thread ${number}`),
     tid: number < 0 ? -1 : (tids[number] ?? -1),
     process: number < 0 ? -1 : (processes[number] ?? -1),
     running: running[row],

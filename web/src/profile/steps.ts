@@ -2,6 +2,7 @@
 // with the table `steps`, as the program found them: nothing is judged here.
 
 import type { Selection } from "../worker/queries.ts";
+import type { Span } from "./address.ts";
 import type { Table } from "./columns.ts";
 
 /** Bits of `Loop.marks`. */
@@ -245,6 +246,22 @@ export function nextMarked(loop: Loop, position: number, marks: number, directio
     if (loop.marks[at] & marks) return at;
   }
   return undefined;
+}
+
+/** A step that is narrower than this part of the shown time is hard to see. */
+const NARROWEST = 1 / 25;
+/** How many times as long as a step the time is that is shown around it. */
+const AROUND = 12;
+
+/** The part of the recording to show so that a step can be seen: the one that is shown, or one of the same length around the step, if it is wide enough there. */
+export function spanAround(loop: Loop, position: number, shown: Span, duration: number): Span {
+  const [start, end] = [loop.start[position], loop.end[position]];
+  const length = shown.to - shown.from;
+  const fits = end - start >= length * NARROWEST && end - start <= length;
+  if (fits && start >= shown.from && end <= shown.to) return shown;
+  const wanted = Math.min(duration, fits ? length : (end - start) * AROUND);
+  const from = Math.min(Math.max(0, (start + end - wanted) / 2), duration - wanted);
+  return { from: Math.round(from), to: Math.round(from + wanted) };
 }
 
 /** How many steps a loop has. */

@@ -3,7 +3,8 @@
 import { integers, numbers, texts, type Table } from "../profile/columns.ts";
 import { pathRows } from "../profile/intervals.ts";
 import { count } from "../profile/lanes.ts";
-import type { Answer, Arguments } from "./queries.ts";
+import { threadTime, type ThreadTime } from "../profile/thread_time.ts";
+import type { Answer, Arguments, Selection } from "./queries.ts";
 import type { Store } from "./store.ts";
 
 /** A frame of a stack. */
@@ -26,6 +27,8 @@ export interface TimelineQueries {
     arguments: { capture: number; from: number; to: number; columns: number };
     answer: { threads: Int32Array; starts: Float64Array; ends: Float64Array; states: Int32Array; isExact: boolean };
   };
+  /** What the thread of a loop did in the selected steps, and the function in which it waited longest. Without steps there is no answer. */
+  threadTime: { arguments: { selection: Selection; states: string[] }; answer: { time: ThreadTime | undefined; place: string } };
   /** The frames of stacks, leaves first. */
   stacks: { arguments: { capture: number; stacks: number[] }; answer: { frames: StackFrame[][] } };
 }
@@ -40,6 +43,11 @@ export function timelineAnswers(store: Store): Answers {
     tile: ({ capture, name }) => store.once(`${capture}/${name}`),
     ticks: async ({ capture, event, from, to, most }) => ticksOf(await store.table(`${capture}/samples`), event, from, to, most),
     path: async ({ capture, from, to, columns }) => pathOf(await store.table(`${capture}/path`), from, to, columns),
+    threadTime: async ({ selection: { capture, ...selection }, states }) => {
+      const [steps, waits, nodes, frames] = await Promise.all(["steps", "waits", "stacks", "frames"].map((name) => store.table(`${capture}/${name}`)));
+      const time = threadTime(steps, waits, selection, states.length, states.indexOf("sleep"));
+      return { time, place: time?.longest ? waitPlaceOf(nodes, frames, time.longest.stack) : "" };
+    },
     stacks: async ({ capture, stacks }) => {
       const [nodes, frames] = await Promise.all([store.table(`${capture}/stacks`), store.table(`${capture}/frames`)]);
       return { frames: stacks.map((stack) => framesOf(nodes, frames, stack)) };
@@ -101,6 +109,16 @@ export function pathOf(path: Table, from: number, to: number, columns: number): 
     states: new Int32Array(runs.length).fill(-1),
     isExact: false,
   };
+}
+
+/** The function in which a thread waits: the nearest of the program's own, not that of the library which it waits in. */
+export function waitPlaceOf(nodes: Table, frames: Table, stack: number): string {
+  if (nodes.rows === 0 || frames.rows === 0 || stack < 0) return "";
+  const [parents, frameOf] = [integers(nodes, "parent"), integers(nodes, "frame")];
+  const [functions, owners] = [texts(frames, "function"), integers(frames, "owner")];
+  let count = 0;
+  for (let node = stack; node >= 0 && node < nodes.rows && count++ < DEEPEST; node = parents[node]) if (owners[frameOf[node]] === 1) return functions[frameOf[node]];
+  return functions[frameOf[stack]] ?? "";
 }
 
 export function framesOf(nodes: Table, frames: Table, stack: number): StackFrame[] {

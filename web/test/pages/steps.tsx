@@ -7,6 +7,7 @@ import type { CaptureEntry, Manifest, Table } from "../../src/profile/columns.ts
 import { usageOf } from "../../src/profile/usage.ts";
 import { flameAnswers } from "../../src/worker/flame.ts";
 import type { Store } from "../../src/worker/store.ts";
+import { timelineAnswers } from "../../src/worker/timeline.ts";
 import { inventedManifest, inventedTables } from "./invented.ts";
 
 const MS = 1e6;
@@ -36,13 +37,29 @@ function steps(count: number, lower: number, upper: number): Table {
   };
 }
 
+/** A wait for a lock in each stall, of all but 2 ms, by the thread that takes the steps. */
+function waitsIn(steps: Table): Table {
+  const { start, end, stall, thread } = steps.columns as { start: Float64Array; end: Float64Array; stall: Int32Array; thread: Int32Array };
+  const rows = Array.from(stall.keys()).filter((row) => stall[row] === 1);
+  const integers = (of: (row: number) => number) => Int32Array.from(rows, of);
+  return {
+    rows: rows.length,
+    columns: {
+      start: Float64Array.from(rows, (row) => start[row] + MS), end: Float64Array.from(rows, (row) => end[row] - MS), runnable: new Float64Array(rows.length).fill(5 * MS),
+      thread: integers((row) => thread[row]), stack: integers(() => 3), state: integers(() => 1), cpu: integers(() => 0), waker: integers(() => 1), waker_stack: integers(() => -1),
+    },
+  };
+}
+
 Object.assign(globalThis, {
-  show(count: number) {
+  /** `waits`: whether context switches were recorded, with a wait in each stall. */
+  show(count: number, waits = false) {
     const common = inventedTables({ stacks: 3000, samples: 20_000, functions: 300 });
-    const captures = [{ ...common, steps: steps(count, 3, 5) }, { ...common, steps: steps(Math.ceil(count / 2), 2, 3) }, { ...common, steps: { rows: 0, columns: {} } }];
+    const first = steps(count, 3, 5);
+    const captures = [{ ...common, steps: first, ...(waits ? { waits: waitsIn(first) } : {}) }, { ...common, steps: steps(Math.ceil(count / 2), 2, 3) }, { ...common, steps: { rows: 0, columns: {} } }];
     const entries = captures.map((tables, index): CaptureEntry => {
       const [entry] = inventedManifest(tables).captures;
-      return { ...entry, scenario: "shapes", phase: "steady", variant: ["before", "after", "bare"][index], label: `shapes/${index}`, repetition: 0 };
+      return { ...entry, scenario: "shapes", phase: "steady", variant: ["before", "after", "bare"][index], label: `shapes/${index}`, repetition: 0, lanes: { ...entry.lanes, switches: waits } };
     });
     const manifest: Manifest = { ...inventedManifest(captures[0]), captures: entries };
     const table = async (name: string): Promise<Table> => {
@@ -51,6 +68,7 @@ Object.assign(globalThis, {
     };
     const answers: Record<string, (given: never) => Promise<unknown>> = {
       ...flameAnswers({ table, isGrowing: () => false } as unknown as Store),
+      ...timelineAnswers({ table } as unknown as Store),
       table: ({ capture, name }: { capture: number; name: string }) => table(`${capture}/${name}`),
       usage: async ({ capture, event, duration, buckets }: { capture: number; event: number; duration: number; buckets: number }) =>
         usageOf(await table(`${capture}/samples`), event, duration, buckets),

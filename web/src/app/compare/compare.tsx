@@ -4,6 +4,7 @@
 import { useMemo } from "preact/hooks";
 import type { DocumentSection } from "../../profile/document.ts";
 import type { Picked } from "../../profile/address.ts";
+import { threadNames } from "../../profile/lanes.ts";
 import { countOf, figuresOf, loopsOf, MARK, scaleOf, selectedSteps, selectionOfRange, selectsSteps, STEP_CLASSES, type Loop, type StepClass, type StepFigures } from "../../profile/steps.ts";
 import type { Verdict } from "../../tree.ts";
 import { grouped, weight } from "../../units.ts";
@@ -53,6 +54,7 @@ function Sides({ after, before }: { after: Side; before: Side }) {
     <div class="compare">
       <header>
         <Sentence names={names} figures={figures} reported={isWhole ? reportedSentence() : ""} />
+        <OfThreads after={after} before={before} />
       </header>
       <Strip side={before} name={names[1]} loop={loops[1]} selected={selected[1]} figures={figures[1]} most={most} steps={steps} select={(picked) => go(shown({ before: picked }))} />
       <Strip side={after} name={names[0]} loop={loops[0]} selected={selected[0]} figures={figures[0]} most={most} steps={steps} select={(picked) => go(shown({ after: picked }))} />
@@ -129,6 +131,21 @@ function Sentence({ names, figures, reported }: { names: [string, string]; figur
         </p>
       )}
     </>
+  );
+}
+
+/** Says of which threads the difference is, if it is not of all. */
+function OfThreads({ after, before }: { after: Side; before: Side }) {
+  const { threads } = after.selection;
+  const { answer } = useAnswer("table", threads ? { capture: after.capture, name: "threads" } : undefined);
+  if (!threads) return null;
+  const names = threadNames(answer);
+  const others = ({ threads: _, ...others }: Picked): Picked => others;
+  return (
+    <p class="of-threads">
+      Only {threads.length === 1 ? "thread" : "threads"} {threads.map((thread) => names[thread] ?? `#${thread}`).join(", ")}.{" "}
+      <button onClick={() => go(shown({ after: others(after.selection), before: others(before.selection) }))}>All threads</button>
+    </p>
   );
 }
 

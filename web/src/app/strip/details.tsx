@@ -1,10 +1,15 @@
 // The selection in words: how many steps, how long, RTF, the slowest.
 
+import { Fragment } from "preact";
 import { useMemo } from "preact/hooks";
+import { said } from "../../draw/timeline_lanes.ts";
+import { fit, formsOf } from "../../label.ts";
+import { threadNames } from "../../profile/lanes.ts";
 import { countOf, figuresOf, loopsOf, MARK, selectedSteps, selectionOf } from "../../profile/steps.ts";
 import { grouped, weight } from "../../units.ts";
-import { useTable } from "../answers.ts";
-import { entry, link, selection } from "../state.ts";
+import { useAnswer, useTable } from "../answers.ts";
+import { capture, entry, link, selection } from "../state.ts";
+import { threadTimeOf } from "./asked.ts";
 import { stepText } from "./bars.tsx";
 
 export function SelectionDetails() {
@@ -57,8 +62,69 @@ export function SelectionDetails() {
           </>
         )}
       </dl>
+      {hasSteps && <OfThread />}
     </section>
   );
+}
+
+/** What the loop's thread did in the selected steps, and where it waited longest. */
+function OfThread() {
+  const threads = useTable("threads");
+  const { answer } = useAnswer("threadTime", threadTimeOf({ ...selection.value, capture: capture.value }));
+  if (!answer?.time) return null;
+  const { thread, steps, total, pacing, running, runnable, blocked, longest } = answer.time;
+  const states = entry.value?.states ?? [];
+  const name = threadNames(threads)[thread] ?? `#${thread}`;
+  const rows: [string, number][] = [
+    ["Running", running],
+    ["Runnable", runnable],
+    ...Array.from(blocked, (time, state): [string, number] => [waitTitle(states[state]), time]).sort((a, b) => b[1] - a[1]),
+    ["Pacing", pacing],
+  ];
+  return (
+    <>
+      <h4>
+        Thread {name}
+        {steps > 1 && <span class="soft"> per step</span>}
+      </h4>
+      <dl aria-label="What the thread of the loop did">
+        {rows
+          .filter(([, time], row) => time > 0 || row < 2)
+          .map(([title, time]) => (
+            <Fragment key={title}>
+              <dt title={TITLES[title]}>{title}</dt>
+              <dd>
+                {weight(time / steps, "ns")} ({percentOf(time, total)})
+              </dd>
+            </Fragment>
+          ))}
+        {longest && (
+          <>
+            <dt>Longest wait</dt>
+            <dd>
+              <a href={link({ at: { lane: thread, time: Math.round(longest.start) + 1 } })}>
+                {weight(longest.time, "ns")}, {longest.state === 0 ? "runnable" : waitTitle(states[longest.state]).toLowerCase()}
+              </a>
+              {answer.place && (
+                <>
+                  {" "}
+                  in <a href={link({ function: answer.place })}>{fit(formsOf(answer.place), 60) ?? answer.place}</a>
+                </>
+              )}
+            </dd>
+          </>
+        )}
+      </dl>
+    </>
+  );
+}
+
+const TITLES: Record<string, string> = { Runnable: "It waited for a CPU: preempted, or woken and not running yet.", Pacing: "It waited for the time of the next step." };
+
+/** A state of waits as a row's title. */
+function waitTitle(state = "unknown"): string {
+  const words = said(state);
+  return state === "no_stack" ? "Blocked, no stack" : `Blocked: ${words}`;
 }
 
 function percentOf(part: number, whole: number): string {

@@ -2,15 +2,18 @@
 // other parts show.
 
 import { useMemo } from "preact/hooks";
+import { START } from "../../profile/address.ts";
 import type { Table } from "../../profile/columns.ts";
+import { isMostlyWaiting } from "../../profile/thread_time.ts";
 import {
   budgetOf, countMarked, countOf, figuresOf, loopsOf, MARK, medianOf, nextMarked, realTimeFactor, selectedSteps, selectionOf, selectionOfBins, selectionOfClass,
-  selectionOfRange, type Loop, type StepClass,
+  selectionOfRange, spanAround, type Loop, type StepClass,
 } from "../../profile/steps.ts";
 import { grouped, weight } from "../../units.ts";
 import { useTable, useTableAnswer } from "../answers.ts";
 import { useCommands, type Command } from "../commands.ts";
-import { adjust, adjustSelection, entry, go, goToCompare, hovered, lastPart, select, selection, span } from "../state.ts";
+import { adjust, adjustSelection, capture, entry, go, goToCompare, hovered, lastPart, select, selection, span, weight as shownWeight } from "../state.ts";
+import { askThreadTime } from "./asked.ts";
 import { StepBars } from "./bars.tsx";
 import { clearSteps } from "./clear.ts";
 import { CpuUse } from "./cpu.tsx";
@@ -86,11 +89,10 @@ function visit(loop: Loop, direction: -1 | 1): void {
   const marks = loop.marks.some((marks) => marks & NOTABLE) ? NOTABLE : 0;
   const next = nextMarked(loop, isOne ? place : start, marks, direction) ?? nextMarked(loop, start, marks, direction);
   if (next === undefined) return;
-  const shown = span.peek();
-  const isShown = !shown || (loop.start[next] >= shown.from && loop.end[next] <= shown.to);
-  const margin = shown ? (shown.to - shown.from) / 2 : 0;
-  const around = isShown ? shown : { from: Math.max(0, loop.start[next] - margin), to: loop.start[next] + margin };
-  go({ selection: { ...withoutSteps(), ...defined(selectionOf(loop, [next])) }, span: around });
+  const duration = entry.peek()?.duration ?? 0;
+  const around = spanAround(loop, next, span.peek() ?? { from: 0, to: duration }, duration);
+  const isAll = around.from <= 0 && around.to >= duration;
+  go({ selection: { ...withoutSteps(), ...defined(selectionOf(loop, [next])) }, span: isAll ? undefined : around });
 }
 
 function withoutSteps() {
@@ -103,9 +105,14 @@ function defined<T extends object>(parts: T): { [Key in keyof T]?: NonNullable<T
   return Object.fromEntries(Object.entries(parts).filter(([, value]) => value !== undefined)) as { [Key in keyof T]?: NonNullable<T[Key]> };
 }
 
-/** Opens the difference of slow steps against typical steps. */
-function compareSlow(): void {
-  goToCompare({ stepClass: "slow" }, { stepClass: "typical" });
+/** Opens the difference of slow steps against typical steps: if slow steps mostly wait longer, of the loop's thread, with its time off the CPU. */
+async function compareSlow(): Promise<void> {
+  const ofClass = (stepClass: StepClass) => askThreadTime({ capture: capture.peek(), stepClass });
+  const [slow, typical] = await Promise.all([ofClass("slow"), ofClass("typical")]);
+  const isWaiting = slow?.time && typical?.time && shownWeight.peek() === START.weight && isMostlyWaiting(slow.time, typical.time);
+  // Other threads may wait for work all the time, which would be most of the picture.
+  const [threads, more] = isWaiting ? [{ threads: [slow.time!.thread] }, { weight: "wall" }] : [{}, {}];
+  goToCompare({ stepClass: "slow", ...threads }, { stepClass: "typical", ...threads }, more);
 }
 
 function commandsOf(loop: Loop): Command[] {
@@ -116,7 +123,7 @@ function commandsOf(loop: Loop): Command[] {
     commands.push({ title: "Next slow step", group, keys: ["n"], run: () => visit(loop, 1) });
     commands.push({ title: "Previous slow step", group, keys: ["p"], run: () => visit(loop, -1) });
   }
-  if (has(MARK.slow) && has(MARK.typical)) commands.push({ title: "Compare slow steps with typical steps", group, keys: ["v"], run: compareSlow });
+  if (has(MARK.slow) && has(MARK.typical)) commands.push({ title: "Compare slow steps with typical steps", group, keys: ["v"], run: () => void compareSlow() });
   for (const { stepClass, title } of CLASSES) {
     if (has(MARK[stepClass])) commands.push({ title: `Select ${title}`, group, run: () => select(selectionOfClass(loop, stepClass)) });
   }
@@ -167,7 +174,7 @@ function Header({ loop, loops }: { loop: Loop; loops: Loop[] }) {
           </>
         )}
         {isComparable && (
-          <button onClick={compareSlow} title="Differential flame graph of slow steps against typical steps (v)">
+          <button onClick={() => void compareSlow()} title="Differential flame graph of slow steps against typical steps (v)">
             Slow against typical
           </button>
         )}

@@ -288,6 +288,12 @@ export class Timeline {
     return intervals ? Array.from(intervals.start, (start, index): [number, number] => [start, intervals.end[index]]) : [];
   }
 
+  /** From the start of what is selected to its end. */
+  selectedSpan(): Span | undefined {
+    const ranges = this.selectedRanges();
+    return ranges.length > 0 ? { from: ranges[0][0], to: ranges[ranges.length - 1][1] } : undefined;
+  }
+
   private point(x: number, y: number): Pointed {
     const time = this.shown.from + ((x - this.gutter) / Math.max(1, this.width - this.gutter)) * (this.shown.to - this.shown.from);
     const row = y >= HEAD ? rowAt(this.rows, y - HEAD + this.top) : undefined;

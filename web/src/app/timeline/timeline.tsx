@@ -11,7 +11,7 @@ import { moment } from "../../profile/ticks.ts";
 import { grouped, percent, weight } from "../../units.ts";
 import { useTable } from "../answers.ts";
 import { useCommands, type Command } from "../commands.ts";
-import { adjust, at, capture, client, entry, laneSort, manifest, selection } from "../state.ts";
+import { adjust, at, capture, client, entry, laneSort, manifest } from "../state.ts";
 import { bounded } from "./gestures.ts";
 import { measured, measuring, shows, toggleEvidence, toggleMeasuring } from "./options.ts";
 import { Timeline as Picture } from "./picture.ts";
@@ -93,13 +93,14 @@ function versionOf({ order, threads }: Tables, lanes: LanesEntry): string {
 
 function commandsOf(picture: Picture | undefined): Command[] {
   const zoomToSelection = () => {
-    const { from, to } = selection.peek();
-    if (from === undefined || to === undefined || !picture) return;
+    const selected = picture?.selectedSpan();
+    if (!picture || !selected) return;
+    const { from, to } = selected;
     const margin = (to - from) * 0.05;
     picture.show(bounded(from - margin, to + margin, picture.target.duration()));
   };
   return [
-    { title: "Zoom to the selected time", group: "Timeline", keys: ["z"], run: zoomToSelection },
+    { title: "Zoom to the selected time or steps", group: "Timeline", keys: ["z"], run: zoomToSelection },
     { title: "Show the whole recording", group: "Timeline", keys: ["Z"], run: () => picture?.show({ from: 0, to: picture.target.duration() }) },
     { title: "Measure between two points", group: "Timeline", keys: ["m"], run: toggleMeasuring },
     { title: "Show or hide the critical path", group: "Timeline", run: () => toggleEvidence("path") },
