@@ -7,7 +7,7 @@ import { LaneColumns } from "../src/draw/lane_columns.ts";
 import { growth } from "../src/draw/timeline_lanes.ts";
 import type { Table } from "../src/profile/columns.ts";
 import { BLOCKED, intervalOf, measure, rowAtTime, tileOf, wakeUps, type Tile } from "../src/profile/intervals.ts";
-import { arrange, heightOf, readLanes, rowAt, rowsIn, type Arrangement, type Lane, type Row } from "../src/profile/lanes.ts";
+import { arrange, heightOf, readLanes, rowAt, rowsIn, threadNames, type Arrangement, type Lane, type Row } from "../src/profile/lanes.ts";
 import { moment, ticks } from "../src/profile/ticks.ts";
 import { framesOf, pathOf, ticksOf } from "../src/worker/timeline.ts";
 
@@ -222,4 +222,16 @@ test("running totals grow from reading to reading, and from the end of a bucket 
   assert.deepEqual(drawn([reading(0, 0), reading(1e9, 1e9), reading(2e9, 2e9), reading(2.5e9, 2.5e9)]), [[0, 1e9, 1e9], [1e9, 2e9, 1e9], [2e9, 2.5e9, 1e9]]);
   assert.deepEqual(drawn([reading(0, 5, 1e9), reading(1e9, 6, 3e9)]), [[1e9, 3e9, 0.5]]);
   assert.deepEqual(drawn([reading(0, 5)]), []);
+});
+
+test("threads of one name are told apart by their ids", () => {
+  const threads = { rows: 4, columns: { tid: Int32Array.of(70, 71, 72, 73), process: Int32Array.of(0, 0, 0, 1), name: ["sim", "worker", "worker", ""] } };
+  assert.deepEqual(threadNames(threads), ["sim", "worker 71", "worker 72", "thread 73"]);
+  assert.deepEqual(threadNames({ rows: 0, columns: {} }), []);
+  const zeros = new Float64Array(2);
+  const order = {
+    rows: 2,
+    columns: { lane: Int32Array.of(2, -1), block: new Int32Array(2), depth: new Int32Array(2), switches: new Int32Array(2), running: zeros, runnable: zeros, blocked: zeros, unknown: zeros, path: zeros },
+  };
+  assert.deepEqual(readLanes(order, threads).map(({ name, tid }) => [name, tid]), [["worker 72", 72], ["CPU 0", -1]]);
 });

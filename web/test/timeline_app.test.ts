@@ -219,9 +219,15 @@ timelineTest("a click on a name selects the thread", async (page) => {
   await open(page);
   const { x } = await picture(page);
   const { y, name } = await firstThread(page);
+  const label = () => page.screenshot({ clip: { x, y: y - 8, width: 12, height: 16 } });
+  const before = await label();
   await page.mouse.click(x + 60, y);
   await page.locator(".chip", { hasText: "Thread" }).waitFor();
   assert.ok((await page.locator(".chip").textContent())!.includes(name));
+  await page.getByRole("rowheader", { name: `${name}, selected` }).waitFor({ state: "attached" });
+  await page.mouse.move(x + 300, y + 100);
+  await page.waitForTimeout(200);
+  assert.notDeepEqual(await label(), before, "its label is marked");
 });
 
 for (const colorScheme of ["light", "dark"] as const) {

@@ -2,6 +2,7 @@
 
 import { TRANSFORMS, type Transform } from "../profile/address.ts";
 import { texts, type Table } from "../profile/columns.ts";
+import { threadNames } from "../profile/lanes.ts";
 import { exactly } from "../search.ts";
 import { grouped } from "../units.ts";
 import { captureName } from "./capture_name.ts";
@@ -70,13 +71,12 @@ let held: { capture: number; rows: number; frames: Promise<string[]>; threads: P
 function names(): { frames: Promise<string[]>; threads: Promise<string[]> } {
   const rows = entry.value?.tables["frames"] ?? 0;
   if (held?.capture !== capture.value || held.rows !== rows) {
-    const column = (table: string, name: string) => {
-      const has = (entry.value?.tables[table] ?? 0) > 0;
-      if (!has) return Promise.resolve<string[]>([]);
-      return client().ask("table", { capture: capture.value, name: table }).then((table: Table) => texts(table, name));
+    const read = (name: string, names: (table: Table) => string[]) => {
+      const has = (entry.value?.tables[name] ?? 0) > 0;
+      return has ? client().ask("table", { capture: capture.value, name }).then(names) : Promise.resolve<string[]>([]);
     };
     const unique = (all: string[]) => [...new Set(all)];
-    held = { capture: capture.value, rows, frames: column("frames", "function").then(unique), threads: column("threads", "name") };
+    held = { capture: capture.value, rows, frames: read("frames", (table) => unique(texts(table, "function"))), threads: read("threads", threadNames) };
   }
   return held;
 }
@@ -110,7 +110,7 @@ export async function findThreads(typed: string): Promise<Command[]> {
   const found: Command[] = [];
   (await names().threads).forEach((name, row) => {
     if (found.length < MOST && fits(`thread ${name}`, words)) {
-      found.push({ title: name || `thread ${row}`, group: "Threads", run: () => (go({ screen: "explore" }), select({ threads: [row] })) });
+      found.push({ title: name, group: "Threads", run: () => (go({ screen: "explore" }), select({ threads: [row] })) });
     }
   });
   return found;

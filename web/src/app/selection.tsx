@@ -2,6 +2,7 @@
 
 import { texts } from "../profile/columns.ts";
 import type { Transform } from "../profile/address.ts";
+import { threadNames } from "../profile/lanes.ts";
 import type { StepClass } from "../profile/steps.ts";
 import { fit, formsOf } from "../label.ts";
 import { grouped, weight as quantity } from "../units.ts";
@@ -22,7 +23,7 @@ const SAID: Record<Transform["kind"], string> = {
 
 export function SelectionBar() {
   const { from, to, steps, stepClass, stepTime, threads, processes, scopes, states } = selection.value;
-  const threadNames = useTable("threads");
+  const threadTable = useTable("threads");
   const processNames = useTable("processes");
   const classes = entry.value?.states ?? [];
   const isAll = Object.keys(selection.value).length === 0 && transforms.value.length === 0 && !search.value && last.value === undefined;
@@ -37,7 +38,7 @@ export function SelectionBar() {
       {stepClass && <Chip kind="Steps" text={CLASSES_SAID[stepClass]} undo={() => select({ stepClass: undefined })} />}
       {stepTime && <Chip kind="Step time" text={stepTime.map((time) => quantity(time, "ns")).join(" – ")} undo={() => select({ stepTime: undefined })} />}
       {processes && <Chip kind="Process" text={named(processes, processNames && texts(processNames, "label"))} undo={() => select({ processes: undefined })} />}
-      {threads && <Chip kind="Thread" text={named(threads, threadNames && texts(threadNames, "name"))} undo={() => select({ threads: undefined })} />}
+      {threads && <Chip kind="Thread" text={named(threads, threadNames(threadTable))} undo={() => select({ threads: undefined })} />}
       {scopes && <Chip kind="Scope" text={scopes.join(", ")} undo={() => select({ scopes: undefined })} />}
       {states && <Chip kind="State" text={states.map((state) => classes[state] ?? String(state)).join(", ")} undo={() => select({ states: undefined })} />}
       {transforms.value.map(({ kind, name }, index) => (

@@ -44,6 +44,8 @@ export interface Scene {
   ticks: { times: Float64Array; threads: Int32Array } | undefined;
   /** Selected ranges of time. */
   selected: [number, number][];
+  /** Selected threads. */
+  threads: readonly number[];
   hover: { x: number; y: number } | undefined;
   at: { lane: number; time: number } | undefined;
   measure: [number, number] | undefined;
@@ -121,8 +123,12 @@ export class TimelinePicture {
       const middle = y + (row.kind === "lane" ? LANE_HEIGHT : row.height) / 2;
       const detail = row.kind === "lane" ? this.shareOf(scene, row.lane) : "";
       const name = row.kind === "lane" ? row.lane.name : row.text;
+      if (row.kind === "lane" && scene.threads.includes(row.lane.lane)) {
+        surface.rectangle(0, y, gutter, row.height - 1, palette.selected);
+        surface.rectangle(0, y, 4, row.height - 1, palette.accent);
+      }
       const room = gutter - 22 - (detail ? surface.measure(detail, "small") + 8 : 0);
-      surface.text(this.fitted(name, room), 16, middle, palette.text);
+      surface.text(row.kind === "lane" ? this.fittedName(row.lane, room) : this.fitted(name, room), 16, middle, palette.text);
       if (detail) surface.text(detail, gutter - 6 - surface.measure(detail, "small"), middle, palette.soft, "small");
       surface.rectangle(0, y + row.height - 1, surface.width, 1, faded(palette.line, 0.6));
     }
@@ -134,6 +140,13 @@ export class TimelinePicture {
   private shareOf({ duration }: Scene, { running }: { running: number }): string {
     const share = (running / duration) * 100;
     return share >= 10 ? `${share.toFixed(0)} %` : share >= 0.05 ? `${share.toFixed(1)} %` : "";
+  }
+
+  /** An id at the end of a name tells it apart from others, so the name is cut before it. */
+  private fittedName({ name, tid }: { name: string; tid: number }, room: number): string {
+    const end = ` ${tid}`;
+    if (!name.endsWith(end) || this.surface.measure(name) <= room) return this.fitted(name, room);
+    return this.fitted(name.slice(0, -end.length), room - this.surface.measure(end)) + end;
   }
 
   private fitted(text: string, room: number): string {

@@ -4,6 +4,7 @@
 import { useMemo } from "preact/hooks";
 import { START } from "../../profile/address.ts";
 import type { Table } from "../../profile/columns.ts";
+import { threadNames } from "../../profile/lanes.ts";
 import { isMostlyWaiting } from "../../profile/thread_time.ts";
 import {
   budgetOf, countMarked, countOf, figuresOf, loopsOf, MARK, medianOf, nextMarked, realTimeFactor, selectedSteps, selectionOf, selectionOfBins, selectionOfClass,
@@ -199,8 +200,8 @@ function ClassButton({ loop, stepClass, chip, about }: { loop: Loop } & (typeof 
 /** Steps of several threads that overlap are several loops. */
 function LoopChooser({ loop, loops }: { loop: Loop; loops: Loop[] }) {
   const threads = useTable("threads");
-  const names = threads?.columns["name"];
-  const nameOf = (loop: Loop) => `${Array.isArray(names) ? names[loop.thread] ?? "?" : "?"} (${grouped(countOf(loop))} steps)`;
+  const names = threadNames(threads);
+  const nameOf = (loop: Loop) => `${names[loop.thread] ?? "?"} (${grouped(countOf(loop))} steps)`;
   const choose = (number: number) => select({ loop: number || undefined, steps: undefined, stepClass: undefined, stepTime: undefined });
   return (
     <select aria-label="Loop" value={loop.number} onChange={(event) => choose(Number(event.currentTarget.value))}>

@@ -51,7 +51,7 @@ export function IntervalDetails({ lane: wanted, time }: { lane: number; time: nu
   const isCpu = lane < 0;
   const digits = interval.end - interval.start < 10_000 ? 6 : 3;
   const states = entry.value!.lanes.states;
-  const threadName = (thread: number) => source.threadNames[thread] || `thread ${thread}`;
+  const threadName = (thread: number) => source.threadNames[thread] ?? `thread ${thread}`;
   const text = () => textOf(isCpu ? threadName(interval.thread) : name, stateText(interval.state, states), interval, own, waker, threadName);
   return (
     <section class="interval" aria-label="Interval">

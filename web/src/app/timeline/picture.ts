@@ -211,6 +211,7 @@ export class Timeline {
       wakeUps: wakeUps ?? [],
       ticks: shows("samples") ? this.ticks : undefined,
       selected: this.selectedRanges(),
+      threads: selection.peek().threads ?? [],
       hover: this.pointed.peek(),
       at: at.peek(),
       measure: measured.peek(),

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { integers, texts, type LanesEntry, type Table } from "../../profile/columns.ts";
 import { intervalOf, rowAtTime, tileOf, wakeUps, type Interval, type Tile, type WakeUp } from "../../profile/intervals.ts";
-import { readLanes, type CounterSeries, type Lane } from "../../profile/lanes.ts";
+import { readLanes, threadNames, type CounterSeries, type Lane } from "../../profile/lanes.ts";
 import { covers, levelOf, TileCache, tileLength, tileName, tilesOf, wanted, type Grid } from "../../profile/tiles.ts";
 import type { Drawn, Lanes } from "../../draw/timeline_lanes.ts";
 import type { Client } from "../../data/client.ts";
@@ -33,6 +33,7 @@ export const shownLanes = signal<LaneSource | undefined>(undefined);
 export class LaneSource {
   readonly lanes: Lane[];
   readonly processes: string[];
+  /** With ids where several threads have one name. */
   readonly threadNames: string[];
   readonly scopeNames: string[];
   readonly series: (CounterSeries & { isTotal: boolean })[];
@@ -51,7 +52,7 @@ export class LaneSource {
     this.lanes = readLanes(tables.order, tables.threads);
     this.byNumber = new Map(this.lanes.map((lane) => [lane.lane, lane]));
     this.processes = tables.processes.rows > 0 ? texts(tables.processes, "label") : [];
-    this.threadNames = tables.threads.rows > 0 ? texts(tables.threads, "name") : [];
+    this.threadNames = threadNames(tables.threads);
     this.scopeNames = tables.scopeNames?.rows ? texts(tables.scopeNames, "name") : [];
     this.series = tables.counterNames?.rows ? seriesOf(tables.counterNames) : [];
     const cacheOf = (family: Family) => new TileCache<Tile>((name) => this.load(family, name), ({ bytes }) => bytes, changed, MOST_BYTES[family]);
@@ -88,7 +89,7 @@ export class LaneSource {
       counters: drawn("counters"),
       scopeNames: this.scopeNames,
       stateNames: this.entry.states,
-      threadName: (thread) => this.threadNames[thread] || `thread ${thread}`,
+      threadName: (thread) => this.threadNames[thread] ?? `thread ${thread}`,
       series: this.series,
     };
   }

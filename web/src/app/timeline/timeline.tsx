@@ -11,7 +11,7 @@ import { moment } from "../../profile/ticks.ts";
 import { grouped, percent, weight } from "../../units.ts";
 import { useTable } from "../answers.ts";
 import { useCommands, type Command } from "../commands.ts";
-import { adjust, at, capture, client, entry, laneSort, manifest } from "../state.ts";
+import { adjust, at, capture, client, entry, laneSort, manifest, selection } from "../state.ts";
 import { bounded } from "./gestures.ts";
 import { measured, measuring, shows, toggleEvidence, toggleMeasuring } from "./options.ts";
 import { Timeline as Picture } from "./picture.ts";
@@ -167,7 +167,7 @@ function Tip({ picture, states }: { picture: Picture; states: string[] }) {
   const place = { left, right: left === undefined ? `calc(100% - ${x - 10}px)` : undefined, top: `${y + 14}px` };
   return (
     <div class="lanes-tip" style={place} role="presentation">
-      <b>{lane.name}</b> {lane.tid >= 0 && <span class="soft">{lane.tid}</span>} at {moment(time)}
+      <b>{lane.name}</b> {lane.tid >= 0 && !lane.name.endsWith(` ${lane.tid}`) && <span class="soft">{lane.tid}</span>} at {moment(time)}
       {scope && (
         <div>
           {scope.name}: {weight(scope.end - scope.start, "ns")}
@@ -213,7 +213,10 @@ function LaneTable({ picture, duration }: { picture: Picture; duration: number }
         <tbody>
           {lanes.map((lane) => (
             <tr key={lane.lane}>
-              <th scope="row">{lane.name}</th>
+              <th scope="row">
+                {lane.name}
+                {selection.value.threads?.includes(lane.lane) && ", selected"}
+              </th>
               {[lane.running, lane.runnable, lane.blocked, lane.path].map((ns, index) => (
                 <td key={index}>{share(ns)}</td>
               ))}
