@@ -194,6 +194,31 @@ browserTest("unless a side is chosen, the capture that comes first is the one be
   assert.equal(await page.locator(".compare h2").textContent(), "Before against after");
 });
 
+browserTest("the help lists the keys of every part, and of no screen that is not there", async (page) => {
+  await open(page, "#explore");
+  await strip(page).waitFor();
+  await page.keyboard.press("?");
+  const keysOf = async (title: string) => (await page.locator("dialog.help dl div").filter({ has: page.locator("dt", { hasText: title }) }).first().locator("kbd").allTextContents()).join(" ");
+  assert.equal(await keysOf("Go to Compare"), "g c");
+  assert.equal(await keysOf("Step before, after"), "← →");
+  assert.equal(await keysOf("Zoom in, out, to all"), "+ - 0");
+  assert.equal(await keysOf("Walk the tree"), "↑ ↓ ← →");
+  assert.equal(await keysOf("search functions"), "/");
+  assert.equal(await keysOf("Next capture"), "]");
+});
+
+browserTest("a slash goes to the search, and the palette lists owned functions first", async (page) => {
+  await open(page, "#explore");
+  await page.locator(".flame-picture").waitFor();
+  await page.keyboard.press("/");
+  assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("type")), "search");
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("publish");
+  await page.locator("dialog.palette li").first().waitFor();
+  assert.match((await page.locator("dialog.palette li").first().textContent())!, /^Functionsgz::/);
+  await page.keyboard.press("Escape");
+});
+
 for (const [name, hash] of [["strip", "#explore"], ["comparison", "#compare?capture=1&base=0"]]) {
   for (const width of [1280, 800, 390]) {
     browserTest(`the ${name} fits into ${width} pixels`, async (page) => {

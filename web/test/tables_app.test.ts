@@ -99,6 +99,14 @@ browserTest("rows of owned and of other functions lie below each other, with the
   }
 });
 
+browserTest("the help has no key of a screen that is not there", async (page) => {
+  await open(page, hotPage(), "#tables");
+  await page.keyboard.press("?");
+  const help = page.locator("dialog.help");
+  await help.getByText("Go to Verdict").waitFor();
+  assert.doesNotMatch((await help.textContent())!, /Go to Compare|Go to Explore|Next capture/);
+});
+
 browserTest("numbers are written as in the terminal, with bars as long as shares", async (page) => {
   await open(page, hotPage(), "#tables");
   const row = page.locator("figure.table tbody tr").first();

@@ -224,7 +224,7 @@ test("running totals grow from reading to reading, and from the end of a bucket 
   assert.deepEqual(drawn([reading(0, 5)]), []);
 });
 
-test("threads of one name are told apart by their ids", () => {
+test("threads of one name differ by their ids", () => {
   const threads = { rows: 4, columns: { tid: Int32Array.of(70, 71, 72, 73), process: Int32Array.of(0, 0, 0, 1), name: ["sim", "worker", "worker", ""] } };
   assert.deepEqual(threadNames(threads), ["sim", "worker 71", "worker 72", "thread 73"]);
   assert.deepEqual(threadNames({ rows: 0, columns: {} }), []);

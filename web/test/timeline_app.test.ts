@@ -147,6 +147,22 @@ timelineTest("a double click zooms to the interval", async (page) => {
   assert.ok(span[0] <= from + 1000 && span[1] >= to - 1000, `${span} ${from} ${to}`);
 });
 
+timelineTest("a drag over the time scale selects time, as the hint says, and the help has the keys of the timeline", async (page) => {
+  await open(page);
+  assert.match((await page.locator(".hint").textContent())!, /Drag over the steps or the time scale/);
+  const { x, y, width } = await picture(page);
+  await page.mouse.move(x + width * 0.4, y + HEAD - 8);
+  await page.mouse.down();
+  await page.mouse.move(x + width * 0.7, y + HEAD - 8, { steps: 5 });
+  await page.mouse.up();
+  await page.locator(".chip", { hasText: "Time" }).waitFor();
+  await page.keyboard.press("?");
+  const row = page.locator("dialog.help section").filter({ hasText: "Timeline (has the focus)" }).locator("dl div").filter({ hasText: "Zoom in, out" });
+  assert.deepEqual(await row.locator("kbd").allTextContents(), ["w", "s", "+", "-"]);
+  const interval = page.locator("dialog.help dl div").filter({ hasText: "Interval before, after" });
+  assert.deepEqual(await interval.locator("kbd").allTextContents(), [",", "."]);
+});
+
 timelineTest("z zooms to selected steps", async (page) => {
   await open(page, "#explore?steps=3-4");
   await page.locator(".chip", { hasText: "Steps" }).waitFor();

@@ -1,6 +1,6 @@
 // The frame around all screens: the top bar, the screen, and what opens over it.
 
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import type { Client } from "../data/client.ts";
 import { SCREENS, type Screen } from "../profile/address.ts";
 import type { CaptureEntry, Manifest } from "../profile/columns.ts";
@@ -30,14 +30,18 @@ export function prepare(given: Manifest, worker: Client): void {
   addEventListener("keydown", onKey);
 }
 
+const SCREEN_COMMANDS = SCREENS.map((name) => ({ name, title: `Go to ${TITLES[name]}`, group: "Screens", keys: [`g ${name[0]}`], run: () => goToScreen(name) }));
+
 const COMMANDS: Command[] = [
-  ...SCREENS.map((name): Command => ({ title: `Go to ${TITLES[name]}`, group: "Screens", keys: [`g ${name[0]}`], run: () => goToScreen(name) })),
   { title: "Command palette", group: "General", keys: ["Ctrl+k", "Ctrl+K"], run: openPalette },
   { title: "Keys and help", group: "General", keys: ["?"], run: openHelp },
   { title: "Change the theme", group: "General", keys: ["T"], run: cycleTheme },
+  { title: "Clear the selection", group: "Selection", keys: ["Escape"], run: clearSelection },
+];
+
+const CAPTURE_COMMANDS: Command[] = [
   { title: "Next capture", group: "Captures", keys: ["]"], run: () => turn(1) },
   { title: "Previous capture", group: "Captures", keys: ["["], run: () => turn(-1) },
-  { title: "Clear the selection", group: "Selection", keys: ["Escape"], run: clearSelection },
 ];
 
 /** In the order in which the palette lists what they find. */
@@ -52,7 +56,11 @@ export function App() {
   useEffect(() => {
     performance.mark("stepscope-ready");
   }, []);
+  const there = SCREENS.filter(isThere).join(" ");
+  useCommands(useMemo(() => SCREEN_COMMANDS.filter(({ name }) => there.split(" ").includes(name)), [there]));
   useCommands(COMMANDS);
+  const hasOthers = manifest.value.captures.length > 1;
+  useCommands(useMemo(() => (hasOthers ? CAPTURE_COMMANDS : []), [hasOthers]));
   FINDERS.forEach(useFinder);
   const name = screen.value === "compare" && !comparable.value ? "verdict" : screen.value;
   const Part = PARTS[name];

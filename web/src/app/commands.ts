@@ -14,10 +14,18 @@ export interface Command {
   run(): void;
 }
 
+/** Keys that a part of the screen has while it has the focus. */
+export interface LocalKeys {
+  title: string;
+  group: string;
+  keys: string[];
+}
+
 /** Finds commands by what was typed, such as one for each function. */
 export type Finder = (typed: string) => Command[] | Promise<Command[]>;
 
 const lists = signal<readonly Command[][]>([]);
+const localLists = signal<readonly LocalKeys[][]>([]);
 const finders = signal<readonly Finder[]>([]);
 
 export const commands = computed<Command[]>(() => lists.value.flat());
@@ -28,6 +36,18 @@ export function useCommands(list: Command[]): void {
     lists.value = [...lists.peek(), list];
     return () => {
       lists.value = lists.peek().filter((other) => other !== list);
+    };
+  }, [list]);
+}
+
+export const localKeys = computed<LocalKeys[]>(() => localLists.value.flat());
+
+/** Lists keys in the help while the component is shown. The list must be the same one in each rendering. */
+export function useLocalKeys(list: LocalKeys[]): void {
+  useEffect(() => {
+    localLists.value = [...localLists.peek(), list];
+    return () => {
+      localLists.value = localLists.peek().filter((other) => other !== list);
     };
   }, [list]);
 }

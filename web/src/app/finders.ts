@@ -1,12 +1,14 @@
 // What the palette finds beside commands: captures, sections and tables, functions, threads, steps, transforms.
 
 import { TRANSFORMS, type Transform } from "../profile/address.ts";
-import { texts, type Table } from "../profile/columns.ts";
+import type { Table } from "../profile/columns.ts";
+import { rankedFunctions } from "../profile/function_rank.ts";
 import { threadNames } from "../profile/lanes.ts";
 import { exactly } from "../search.ts";
 import { grouped } from "../units.ts";
 import { captureName } from "./capture_name.ts";
 import type { Command } from "./commands.ts";
+import { weighing } from "./flame/asked.ts";
 import { sections } from "./links.ts";
 import { capture, client, entry, go, goToCapture, manifest, select, transform } from "./state.ts";
 
@@ -65,20 +67,33 @@ export function findSteps(typed: string): Command[] {
   ];
 }
 
-let held: { capture: number; rows: number; frames: Promise<string[]>; threads: Promise<string[]> } | undefined;
+let held: { capture: number; rows: number; functions: Promise<string[]>; threads: Promise<string[]> } | undefined;
 
 /** Names of the shown capture, each once. */
-function names(): { frames: Promise<string[]>; threads: Promise<string[]> } {
+function names(): { functions: Promise<string[]>; threads: Promise<string[]> } {
   const rows = entry.value?.tables["frames"] ?? 0;
   if (held?.capture !== capture.value || held.rows !== rows) {
     const read = (name: string, names: (table: Table) => string[]) => {
       const has = (entry.value?.tables[name] ?? 0) > 0;
       return has ? client().ask("table", { capture: capture.value, name }).then(names) : Promise.resolve<string[]>([]);
     };
-    const unique = (all: string[]) => [...new Set(all)];
-    held = { capture: capture.value, rows, frames: read("frames", (table) => unique(texts(table, "function"))), threads: read("threads", threadNames) };
+    held = { capture: capture.value, rows, functions: weightsByName().then((weights) => read("frames", (table) => rankedFunctions(table, weights))), threads: read("threads", threadNames) };
   }
   return held;
+}
+
+/** The CPU time of each function of the shown capture. */
+async function weightsByName(): Promise<Map<string, number>> {
+  const { states } = weighing.peek();
+  const { event = 0 } = entry.peek() ?? {};
+  try {
+    const table = await client().ask("functionTable", { selection: { capture: capture.peek() }, weight: "cpu", event, transforms: [], states });
+    const { names } = await client().ask("functions", { capture: capture.peek(), states, count: table.functionCount });
+    return new Map(Array.from(table.functions, (of, row) => [names[of], table.total[row]]));
+  } catch {
+    // Without weights, names are found nevertheless.
+    return new Map();
+  }
 }
 
 const VERBS: Partial<Record<string, Transform["kind"]>> = Object.fromEntries(TRANSFORMS.filter((kind) => kind !== "owned" && kind !== "collapse").map((kind) => [kind, kind]));
@@ -91,13 +106,11 @@ export async function findFunctions(typed: string): Promise<Command[]> {
   if (kind) words.shift();
   if (words.length === 0 || words.join("").length < 2) return [];
   const found: string[] = [];
-  for (const name of await names().frames) {
-    if (name && fits(name, words)) found.push(name);
-    if (found.length >= 400) break;
+  for (const name of await names().functions) {
+    if (fits(name, words)) found.push(name);
+    if (found.length >= MOST) break;
   }
-  // The shorter the name, the more of it was typed.
-  found.sort((a, b) => a.length - b.length);
-  return found.slice(0, MOST).map((name) => ({
+  return found.map((name) => ({
     title: name,
     group: kind ? kind[0].toUpperCase() + kind.slice(1) : "Functions",
     run: () => (kind ? (go({ screen: "explore" }), transform({ kind, name })) : go({ screen: "explore", function: name, search: exactly(name) })),

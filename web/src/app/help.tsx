@@ -1,6 +1,6 @@
 // The help: every key, as the commands state them.
 
-import { commands, type Command } from "./commands.ts";
+import { commands, localKeys } from "./commands.ts";
 import { Icon } from "./icons.tsx";
 
 export function Help({ close }: { close: () => void }) {
@@ -21,7 +21,9 @@ export function Help({ close }: { close: () => void }) {
                 <div key={title}>
                   <dt>{title}</dt>
                   <dd>
-                    <Keys keys={keys![0]} />
+                    {keys.map((keys) => (
+                      <Keys key={keys} keys={keys} />
+                    ))}
                   </dd>
                 </div>
               ))}
@@ -33,16 +35,21 @@ export function Help({ close }: { close: () => void }) {
   );
 }
 
-function groups(): Map<string, Command[]> {
-  const groups = new Map<string, Command[]>();
-  for (const command of commands.value) {
-    if (!command.keys?.length) continue;
-    groups.set(command.group, [...(groups.get(command.group) ?? []), command]);
-  }
+interface Listed {
+  title: string;
+  keys: string[];
+}
+
+/** Commands, each with the first of its keys, then the keys of parts that need the focus. */
+function groups(): Map<string, Listed[]> {
+  const groups = new Map<string, Listed[]>();
+  const list = (group: string, listed: Listed) => groups.set(group, [...(groups.get(group) ?? []), listed]);
+  for (const { title, group, keys } of commands.value) if (keys?.length) list(group, { title, keys: keys.slice(0, 1) });
+  for (const { group, ...listed } of localKeys.value) list(`${group} (has the focus)`, listed);
   return groups;
 }
 
-const SIGNS: Record<string, string> = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc", " ": "Space" };
+const SIGNS: Record<string, string> = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc", PageUp: "Page ↑", PageDown: "Page ↓", ContextMenu: "Menu", " ": "Space" };
 
 /** Keys as caps: `g e` are two presses, `Ctrl+k` is one. */
 export function Keys({ keys }: { keys: string }) {

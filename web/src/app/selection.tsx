@@ -29,7 +29,7 @@ export function SelectionBar() {
   const isAll = Object.keys(selection.value).length === 0 && transforms.value.length === 0 && !search.value && last.value === undefined;
   return (
     <div class="selection" role="group" aria-label="Selection">
-      {isAll && <span class="hint">The whole recording. Drag over the steps or the timeline to select a part.</span>}
+      {isAll && <span class="hint">The whole recording. {hintOf()}</span>}
       {last.value !== undefined && <Chip kind="Last" text={quantity(last.value, "ns")} undo={() => go({ last: undefined })} />}
       {from !== undefined && to !== undefined && (
         <Chip kind="Time" text={`${quantity(from, "ns")} – ${quantity(to, "ns")} (${quantity(to - from, "ns")})`} undo={() => select({ from: undefined, to: undefined })} />
@@ -53,6 +53,13 @@ export function SelectionBar() {
       )}
     </div>
   );
+}
+
+/** What selects a part of what is shown. */
+function hintOf(): string {
+  const { tables = {} } = entry.value ?? {};
+  const strip = (tables["steps"] ?? 0) > 0 ? "steps" : "CPU use";
+  return tables["lane_order"] ? `Drag over the ${strip} or the time scale to select a part; over the lanes, drag with Shift.` : `Drag over the ${strip} to select a part.`;
 }
 
 const CLASSES_SAID: Record<StepClass, string> = {

@@ -1,7 +1,7 @@
 // The flame graph of what is selected.
 
 import { signal } from "@preact/signals";
-import { useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { heaviestModules, legendOf } from "../../draw/flame_colours.ts";
 import { css } from "../../draw/ink.ts";
 import type { Order } from "../../profile/address.ts";
@@ -9,7 +9,7 @@ import type { Flame } from "../../profile/flame.ts";
 import type { Colours } from "../../tree.ts";
 import type { FunctionNames } from "../../worker/flame.ts";
 import { counted, grouped, percent, weight as quantity } from "../../units.ts";
-import { useCommands, type Command } from "../commands.ts";
+import { useCommands, useLocalKeys, type Command, type LocalKeys } from "../commands.ts";
 import { adjust, chosenFunction, entry, go, inverted, order, search, startUp, weight, zoom } from "../state.ts";
 import { isDark } from "../theme.ts";
 import { useNamed, weighed, weighing } from "./asked.ts";
@@ -25,7 +25,16 @@ const colours = signal<Colours>("kind");
 const COMMANDS: Command[] = [
   { title: "Flame graph: leaves at the root, heaviest first (inverted)", group: "Flame graph", keys: ["i"], run: () => go({ inverted: !inverted.value, zoom: "" }) },
   { title: "Flame graph: colour by module or kind", group: "Flame graph", keys: ["c"], run: () => (colours.value = colours.value === "kind" ? "module" : "kind") },
+  { title: "Flame graph: search functions", group: "Flame graph", keys: ["/"], run: () => document.querySelector<HTMLElement>(".flame .search input")?.focus() },
   { title: "Flame graph: owned code only", group: "Flame graph", keys: ["o"], run: () => toggleOwned() },
+];
+
+const LOCAL_KEYS: LocalKeys[] = [
+  { title: "Walk the tree", group: "Flame graph", keys: ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"] },
+  { title: "Zoom to the frame, to its caller, to all", group: "Flame graph", keys: ["Enter", "Backspace", "Escape"] },
+  { title: "Zoom in, out", group: "Flame graph", keys: ["+", "-"] },
+  { title: "Scroll", group: "Flame graph", keys: ["PageUp", "PageDown"] },
+  { title: "Transforms of the frame", group: "Flame graph", keys: ["ContextMenu", "Shift+F10"] },
 ];
 
 function toggleOwned(): void {
@@ -36,7 +45,7 @@ function toggleOwned(): void {
 
 export function FlameGraph() {
   useCommands(COMMANDS);
-  const input = useRef<HTMLInputElement>(null);
+  useLocalKeys(LOCAL_KEYS);
   const given = { ...weighing.value, order: order.value, inverted: inverted.value, foldsStartUp: !startUp.value };
   const { answer, functions, failure, loading } = useNamed("flame", given);
   const flame = answer?.flame;
@@ -75,7 +84,6 @@ export function FlameGraph() {
         <span class="search">
           <input
             type="search"
-            ref={input}
             placeholder="Search functions (/)"
             aria-label="Search functions by regular expression"
             spellcheck={false}
@@ -108,7 +116,6 @@ export function FlameGraph() {
               { title: "Zoom to it", run: () => zoomTo(flame.hashes[node]) },
               ...functionItems(functions, flame.functions[node], inverted.value || order.value === "time" ? undefined : flame.hashes[node]),
             ]}
-            onSearch={() => input.current?.focus()}
           />
           <p class="status">
             <Legend flame={flame} functions={functions} />

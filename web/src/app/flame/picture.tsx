@@ -33,7 +33,6 @@ export interface PictureProps {
   chosen?: string | undefined;
   onChoose?: ((index: number) => void) | undefined;
   items(node: number): MenuItem[];
-  onSearch?: (() => void) | undefined;
 }
 
 /** Names longer than this are cut in boxes and tables; copying gives all of it. */
@@ -160,8 +159,7 @@ export function Picture(props: PictureProps) {
       if (zoom === 0) return;
       const node = flame.hashes.indexOf(zoom);
       zoomTo(event.key === "Escape" || node < 0 ? 0 : flame.parents[node]);
-    } else if (event.key === "/" && props.onSearch) props.onSearch();
-    else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) openAtFocus();
+    } else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) openAtFocus();
     else if (event.key === "+" || event.key === "=") made.zoom(1 / 1.4, made.surface.width / 2);
     else if (event.key === "-") made.zoom(1.4, made.surface.width / 2);
     else if (event.key === "PageDown" || event.key === "PageUp") made.pan(0, (event.key === "PageDown" ? 0.8 : -0.8) * made.surface.height);

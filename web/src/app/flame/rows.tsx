@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useLocalKeys, type LocalKeys } from "../commands.ts";
 
 export interface RowColumn<Key extends string> {
   key: Key;
@@ -41,9 +42,15 @@ const ROOMY = 260;
 /** Rows made beyond those in view. */
 const MARGIN = 12;
 
+const LOCAL_KEYS: LocalKeys[] = [
+  { title: "Choose a row", group: "Rows", keys: ["ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"] },
+  { title: "Open the row, its transforms", group: "Rows", keys: ["Enter", "ContextMenu"] },
+];
+
 export function Rows<Key extends string>(props: RowsProps<Key>) {
   const { label, count, cell, sorted, onSort, chosen = -1, onChoose, onOpen, onMenu, rowTitle } = props;
   const host = useRef<HTMLDivElement>(null);
+  useLocalKeys(LOCAL_KEYS);
   const [port, setPort] = useState({ top: 0, height: 600, width: 600 });
   useEffect(() => {
     const element = host.current!;

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { weight } from "../../units.ts";
 import { useAnswer } from "../answers.ts";
+import { useLocalKeys, type LocalKeys } from "../commands.ts";
 import { adjustSelection, capture, entry, manifest, select, selection, selected } from "../state.ts";
 import { useSurface } from "../surface.ts";
 import { isDark } from "../theme.ts";
@@ -38,8 +39,14 @@ export function CpuUse() {
   );
 }
 
+const LOCAL_KEYS: LocalKeys[] = [
+  { title: "Select a part before, after", group: "CPU use", keys: ["ArrowLeft", "ArrowRight"] },
+  { title: "Make the part shorter, longer", group: "CPU use", keys: ["Shift+ArrowLeft", "Shift+ArrowRight"] },
+];
+
 function Usage({ usage, duration, unit }: { usage: Float64Array; duration: number; unit: string }) {
   const { host, surface, width, drawn } = useSurface();
+  useLocalKeys(LOCAL_KEYS);
   const [brush, setBrush] = useState<number>();
   // Time on CPUs per time is a number of CPUs.
   const values = useMemo(() => (unit === "ns" ? usage.map((sum) => (sum * usage.length) / duration) : usage), [usage, unit, duration]);

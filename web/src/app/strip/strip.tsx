@@ -12,7 +12,7 @@ import {
 } from "../../profile/steps.ts";
 import { grouped, weight } from "../../units.ts";
 import { useTable, useTableAnswer } from "../answers.ts";
-import { useCommands, type Command } from "../commands.ts";
+import { useCommands, useLocalKeys, type Command, type LocalKeys } from "../commands.ts";
 import { adjust, adjustSelection, capture, entry, go, goToCompare, hovered, lastPart, select, selection, span, weight as shownWeight } from "../state.ts";
 import { askThreadTime } from "./asked.ts";
 import { StepBars } from "./bars.tsx";
@@ -32,12 +32,21 @@ export function StepStrip() {
   return <OfTable table={table} />;
 }
 
+const LOCAL_KEYS: LocalKeys[] = [
+  { title: "Step before, after", group: "Steps", keys: ["ArrowLeft", "ArrowRight"] },
+  { title: "The same, as a range", group: "Steps", keys: ["Shift+ArrowLeft", "Shift+ArrowRight"] },
+  { title: "Some steps before, after", group: "Steps", keys: ["PageUp", "PageDown"] },
+  { title: "First, last step", group: "Steps", keys: ["Home", "End"] },
+  { title: "Zoom in, out, to all", group: "Steps", keys: ["+", "-", "0"] },
+];
+
 function OfTable({ table }: { table: Table }) {
   const loops = useMemo(() => loopsOf(table), [table, table.rows]);
   const loop = loops.find(({ number }) => number === (selection.value.loop ?? 0)) ?? loops[0];
   const selected = useMemo(() => selectedSteps(loop, selection.value), [loop, selection.value]);
   const [from, to] = useMemo(() => shownPositions(loop), [loop, span.value, lastPart.value]);
   useCommands(useMemo(() => commandsOf(loop), [loop]));
+  useLocalKeys(LOCAL_KEYS);
   const zoom = (from: number, to: number) => {
     const isAll = from <= 0 && to >= loop.rows.length;
     adjust({ span: isAll ? undefined : { from: loop.start[from], to: loop.end[to - 1] } });

@@ -10,7 +10,7 @@ import { loopsOf } from "../../profile/steps.ts";
 import { moment } from "../../profile/ticks.ts";
 import { grouped, percent, weight } from "../../units.ts";
 import { useTable } from "../answers.ts";
-import { useCommands, type Command } from "../commands.ts";
+import { useCommands, useLocalKeys, type Command, type LocalKeys } from "../commands.ts";
 import { adjust, at, capture, client, entry, laneSort, manifest, selection } from "../state.ts";
 import { bounded } from "./gestures.ts";
 import { measured, measuring, shows, toggleEvidence, toggleMeasuring } from "./options.ts";
@@ -18,7 +18,15 @@ import { Timeline as Picture } from "./picture.ts";
 import { LaneSource, shownLanes } from "./source.ts";
 
 const SORTS_SAID: Record<Sort, string> = { cpu: "CPU time", wait: "waiting for a CPU", path: "time on the critical path", name: "name" };
-const KEYS = "Wheel or W and S zoom, drag or A and D move, shift-drag selects, M measures.";
+const KEYS = "Wheel or W and S zoom, drag or A and D move, a drag with Shift or over the time scale selects, M measures.";
+
+const LOCAL_KEYS: LocalKeys[] = [
+  { title: "Zoom in, out", group: "Timeline", keys: ["w", "s", "+", "-"] },
+  { title: "Move in time", group: "Timeline", keys: ["a", "d", "ArrowLeft", "ArrowRight"] },
+  { title: "Scroll the lanes", group: "Timeline", keys: ["ArrowUp", "ArrowDown", "PageUp", "PageDown"] },
+  { title: "Interval before, after the chosen one", group: "Timeline", keys: [",", "."] },
+  { title: "Show the whole recording", group: "Timeline", keys: ["Home"] },
+];
 
 const WAITING = "The recording has no threads with times yet.";
 
@@ -60,6 +68,7 @@ function OfTables({ tables, steps }: { tables: Tables; steps: ReturnType<typeof 
     [],
   );
   useCommands(useMemo(() => commandsOf(made), [made]));
+  useLocalKeys(LOCAL_KEYS);
   return (
     <div class="lanes">
       <Bar />
