@@ -97,12 +97,32 @@ function split(inner: string): string[] {
   return [...found, inner.slice(start).trim()];
 }
 
-/** Two fifths of the room for the start, the rest for the end. */
+/** Two fifths of the room for the start, the rest for the end: as much of both as leaves brackets in pairs. */
 function cutMiddle(text: string, columns: number): string {
   const room = columns - 1;
-  const start = take(text, Math.floor((room * 2) / 5));
-  const end = take([...text].reverse().join(""), room - columnsOf(start));
-  return `${start}…${[...end].reverse().join("")}`;
+  const start = [...take(text, Math.floor((room * 2) / 5))];
+  const end = [...take([...text].reverse().join(""), room - columnsOf(start.join("")))].reverse();
+  // What the start opens, the end has to close.
+  let [opened, closed] = [unpaired(start).open, unpaired(end).close];
+  if (opened === closed) return `${start.join("")}…${end.join("")}`;
+  while (opened !== closed) {
+    (opened > closed ? start : end).splice(opened > closed ? -1 : 0, 1);
+    [opened, closed] = [unpaired(start).open, unpaired(end).close];
+  }
+  // The end may have left room for more of the start.
+  const longer = [...take(text, room - columnsOf(end.join("")))];
+  while (longer.length > start.length && unpaired(longer).open !== closed) longer.pop();
+  return `${longer.join("")}…${end.join("")}`;
+}
+
+/** How many brackets these characters open and do not close, and the other way round. */
+function unpaired(text: readonly string[]): { open: number; close: number } {
+  let [open, close] = [0, 0];
+  for (let at = 0; at < text.length; at++) {
+    if ("<([{".includes(text[at])) open++;
+    else if (text[at] in CLOSES && !(text[at] === ">" && text[at - 1] === "-")) open > 0 ? open-- : close++;
+  }
+  return { open, close };
 }
 
 /** As many characters from the start as fit. */
