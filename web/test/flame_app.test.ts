@@ -66,6 +66,15 @@ browserTest("the pointer finds frames; a double click zooms", async (tab) => {
   assert.equal(await tab.locator(".trail li button[aria-current]").textContent(), name);
 });
 
+browserTest("Escape hides what the pointer shows", async (tab) => {
+  await opened(tab);
+  const box = await boxOf(tab.locator(".flame-picture"));
+  await tab.mouse.move(box.x + 40, box.y + 18 + 9);
+  await tab.waitForSelector(".hover-box");
+  await tab.keyboard.press("Escape");
+  await tab.waitForSelector(".hover-box", { state: "detached" });
+});
+
 browserTest("screen readers have a table", async (tab) => {
   await opened(tab);
   assert.ok((await tab.locator(".flame-picture table tbody tr").count()) > 5);

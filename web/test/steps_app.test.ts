@@ -12,7 +12,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 let address: string | undefined;
 
 /** Opens the page of test/pages/steps.tsx at a hash. */
-async function open(page: Page, hash: string, steps = 1000, waits = false): Promise<void> {
+async function open(page: Page, hash: string, steps = 1000, waits = false, hasEnded = false): Promise<void> {
   if (!address) {
     const options = { bundle: true, write: false, format: "iife", define: { WORKER_SCRIPT: '""' } } as const;
     const script = buildSync({ ...options, entryPoints: ["test/pages/steps.tsx"], jsx: "automatic", jsxImportSource: "preact" }).outputFiles[0].text;
@@ -20,7 +20,8 @@ async function open(page: Page, hash: string, steps = 1000, waits = false): Prom
     address = saved("steps-app.html", `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>steps</title><style>${style}</style><div id="app"></div><script>${script.replaceAll("</script", "<\\/script")}</script></html>`);
   }
   await page.goto(address + hash);
-  await page.evaluate(([steps, waits]) => (globalThis as unknown as { show(steps: number, waits: boolean): void }).show(steps, waits), [steps, waits] as const);
+  type Show = (...given: [steps: number, waits: boolean, hasEnded: boolean]) => void;
+  await page.evaluate((given) => (globalThis as unknown as { show: Show }).show(...given), [steps, waits, hasEnded] as [number, boolean, boolean]);
 }
 
 const hash = (page: Page) => page.evaluate(() => decodeURIComponent(location.hash));
@@ -192,6 +193,31 @@ browserTest("unless a side is chosen, the capture that comes first is the one be
   await page.getByRole("button", { name: "Swap" }).click();
   await hashIs(page, /base=1/);
   assert.equal(await page.locator(".compare h2").textContent(), "Before against after");
+});
+
+browserTest("one step is a step, and names of sides appear once", async (page) => {
+  await open(page, "#explore?steps=34-34");
+  await page.locator(".chip b", { hasText: /^Step$/ }).waitFor();
+  await open(page, "#compare?base=0&class=slow&vs-class=typical&capture=0");
+  const header = page.getByRole("region", { name: "Before" }).locator(".step-header");
+  await header.getByText(/median/).waitFor();
+  assert.equal((await header.textContent())!.match(/typical steps/gi)!.length, 1);
+});
+
+browserTest("a drag over the histogram selects no text", async (page) => {
+  await open(page, "#explore");
+  const { x, y, width, height } = await boxOf(page.locator(".step-histogram"));
+  await page.mouse.move(x + width - 4, y + height - 20);
+  await page.mouse.down();
+  await page.mouse.move(x + 4, y + height - 3, { steps: 5 });
+  await page.mouse.up();
+  await hashIs(page, /steptime=/);
+  assert.equal(await page.evaluate(() => getSelection()!.toString()), "");
+});
+
+browserTest("a timeline whose lanes cannot be read says why", async (page) => {
+  await open(page, "#explore", 1000, false, true);
+  assert.equal(await page.locator(".timeline .failure").textContent(), "The timeline failed: the program has ended");
 });
 
 browserTest("the help lists the keys of every part, and of no screen that is not there", async (page) => {

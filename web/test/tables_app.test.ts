@@ -99,6 +99,13 @@ browserTest("rows of owned and of other functions lie below each other, with the
   }
 });
 
+browserTest("the column menu has its boxes beside their names", async (page) => {
+  await open(page, hotPage(), "#tables");
+  await page.locator(".column-menu summary").click();
+  const boxes = await page.locator(".column-menu label").evaluateAll((labels) => labels.map((label) => [label.getBoundingClientRect().left, label.querySelector("input")!.getBoundingClientRect().right, label.querySelector("b")!.getBoundingClientRect().left]));
+  for (const [left, right, name] of boxes) assert.ok(right - left < 30 && name - right < 12, `${left} ${right} ${name}`);
+});
+
 browserTest("the help has no key of a screen that is not there", async (page) => {
   await open(page, hotPage(), "#tables");
   await page.keyboard.press("?");

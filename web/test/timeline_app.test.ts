@@ -136,6 +136,21 @@ timelineTest("a click on an interval says what, how long and where; full stop go
   await details.waitFor({ state: "detached" });
 });
 
+timelineTest("what the pointer shows is of the picture as it is, and Escape hides it", async (page) => {
+  await open(page);
+  const { x, width } = await picture(page);
+  const { y } = await firstThread(page);
+  await page.mouse.move(x + width * 0.6, y);
+  const tip = page.locator(".lanes-tip");
+  await tip.waitFor();
+  const before = await tip.textContent();
+  await page.locator(".lanes-picture").press("w");
+  await page.locator(".lanes-picture").press("w");
+  await page.waitForFunction((before) => document.querySelector(".lanes-tip")!.textContent !== before, before);
+  await page.keyboard.press("Escape");
+  await tip.waitFor({ state: "detached" });
+});
+
 timelineTest("a double click zooms to the interval", async (page) => {
   await open(page);
   const { x, width } = await picture(page);

@@ -34,7 +34,7 @@ export function SelectionBar() {
       {from !== undefined && to !== undefined && (
         <Chip kind="Time" text={`${quantity(from, "ns")} – ${quantity(to, "ns")} (${quantity(to - from, "ns")})`} undo={() => select({ from: undefined, to: undefined })} />
       )}
-      {steps && <Chip kind="Steps" text={rangesText(steps)} undo={() => select({ steps: undefined })} />}
+      {steps && <Chip kind={steps.length === 1 && steps[0][0] === steps[0][1] ? "Step" : "Steps"} text={rangesText(steps)} undo={() => select({ steps: undefined })} />}
       {stepClass && <Chip kind="Steps" text={CLASSES_SAID[stepClass]} undo={() => select({ stepClass: undefined })} />}
       {stepTime && <Chip kind="Step time" text={stepTime.map((time) => quantity(time, "ns")).join(" – ")} undo={() => select({ stepTime: undefined })} />}
       {processes && <Chip kind="Process" text={named(processes, processNames && texts(processNames, "label"))} undo={() => select({ processes: undefined })} />}

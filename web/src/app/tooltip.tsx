@@ -34,6 +34,15 @@ export function Tooltip() {
   );
 }
 
+/** Hides what is shown at the pointer when Escape is pressed, wherever the focus is. `hide` must be the same one in each rendering. */
+export function useEscape(hide: () => void): void {
+  useLayoutEffect(() => {
+    const onKey = (event: KeyboardEvent) => event.key === "Escape" && hide();
+    document.addEventListener("keydown", onKey, true);
+    return () => document.removeEventListener("keydown", onKey, true);
+  }, [hide]);
+}
+
 function follow(): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const show = (event: Event) => {

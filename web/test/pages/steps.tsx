@@ -52,8 +52,8 @@ function waitsIn(steps: Table): Table {
 }
 
 Object.assign(globalThis, {
-  /** `waits`: whether context switches were recorded, with a wait in each stall. */
-  show(count: number, waits = false) {
+  /** `waits`: whether context switches were recorded, with a wait in each stall. `hasEnded`: whether nobody answers for the lanes. */
+  show(count: number, waits = false, hasEnded = false) {
     const common = inventedTables({ stacks: 3000, samples: 20_000, functions: 300 });
     const first = steps(count, 3, 5);
     const captures = [{ ...common, steps: first, ...(waits ? { waits: waitsIn(first) } : {}) }, { ...common, steps: steps(Math.ceil(count / 2), 2, 3) }, { ...common, steps: { rows: 0, columns: {} } }];
@@ -66,10 +66,11 @@ Object.assign(globalThis, {
       const [capture, of] = name.split("/");
       return (captures[Number(capture)] as Record<string, Table>)[of] ?? { rows: 0, columns: {} };
     };
+    if (hasEnded) entries[0].tables = { ...entries[0].tables, lane_order: 1 };
     const answers: Record<string, (given: never) => Promise<unknown>> = {
       ...flameAnswers({ table, isGrowing: () => false } as unknown as Store),
       ...timelineAnswers({ table } as unknown as Store),
-      table: ({ capture, name }: { capture: number; name: string }) => table(`${capture}/${name}`),
+      table: ({ capture, name }: { capture: number; name: string }) => (name === "lane_order" ? Promise.reject(new Error("the program has ended")) : table(`${capture}/${name}`)),
       usage: async ({ capture, event, duration, buckets }: { capture: number; event: number; duration: number; buckets: number }) =>
         usageOf(await table(`${capture}/samples`), event, duration, buckets),
     };

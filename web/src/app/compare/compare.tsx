@@ -7,7 +7,7 @@ import type { Picked } from "../../profile/address.ts";
 import { threadNames } from "../../profile/lanes.ts";
 import { countOf, figuresOf, loopsOf, MARK, scaleOf, selectedSteps, selectionOfRange, selectsSteps, STEP_CLASSES, type Loop, type StepClass, type StepFigures } from "../../profile/steps.ts";
 import type { Verdict } from "../../tree.ts";
-import { grouped, weight } from "../../units.ts";
+import { counted, grouped, weight } from "../../units.ts";
 import { useAnswer } from "../answers.ts";
 import { captureName } from "../capture_name.ts";
 import { useCommands, type Command } from "../commands.ts";
@@ -169,7 +169,7 @@ function Strip({ side, name, loop, selected, figures, most, steps, select }: Str
     <section class="side" aria-label={isAfter ? "After" : "Before"}>
       <div class="step-header">
         <b>{capture.value === base.value ? sentenceCase(name) : isAfter ? "After" : "Before"}</b>
-        {captures.length > 1 ? (
+        {captures.length > 1 && (
           <select aria-label={isAfter ? "Capture after" : "Capture before"} value={side.capture} onChange={(event) => choose(Number(event.currentTarget.value))}>
             {captures.map((entry, index) => (
               <option key={index} value={index}>
@@ -177,12 +177,10 @@ function Strip({ side, name, loop, selected, figures, most, steps, select }: Str
               </option>
             ))}
           </select>
-        ) : (
-          <span>{name}</span>
         )}
         {figures && (
           <span class="soft">
-            {selected?.includes(1) ? `${grouped(figures.count)} of ${grouped(countOf(loop!))} steps` : `${grouped(figures.count)} steps`} · median {weight(figures.median, "ns")} · p99{" "}
+            {selected?.includes(1) ? `${grouped(figures.count)} of ${counted(countOf(loop!), "step")}` : counted(figures.count, "step")} · median {weight(figures.median, "ns")} · p99{" "}
             {weight(figures.p99, "ns")}
             {figures.realTimeFactor !== undefined && ` · RTF ${figures.realTimeFactor.toFixed(2)}`}
           </span>

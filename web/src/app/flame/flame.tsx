@@ -120,8 +120,8 @@ export function FlameGraph() {
           <p class="status">
             <Legend flame={flame} functions={functions} />
             <span class="soft">
-              {quantity(flame.total[0], unit)}, {grouped(flame.size - 1)} frames
-              {flame.pruned > 0 && (order.value === "time" ? `; ${grouped(flame.pruned)} moments joined with their neighbours` : `; ${grouped(flame.pruned)} too narrow`)}
+              {quantity(flame.total[0], unit)}, {counted(flame.size - 1, "frame")}
+              {flame.pruned > 0 && (order.value === "time" ? `; ${counted(flame.pruned, "moment")} joined with their neighbours` : `; ${grouped(flame.pruned)} too narrow`)}
             </span>
           </p>
         </>

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { useMemo, useState } from "preact/hooks";
 import { fit, formsOf } from "../../label.ts";
-import { grouped, percent, weight as quantity } from "../../units.ts";
+import { counted, percent, weight as quantity } from "../../units.ts";
 import type { FunctionNames } from "../../worker/flame.ts";
 import { useAnswer } from "../answers.ts";
 import { adjust, chosenFunction, functionSort, go, search } from "../state.ts";
@@ -73,7 +73,7 @@ export function Functions() {
       <div class="pane-bar">
         <WeightChoice />
         <input type="search" placeholder="Search functions" aria-label="Search functions by regular expression" value={search.value} onInput={(event) => adjust({ search: event.currentTarget.value })} />
-        <span class="soft">{grouped(order.length)} functions</span>
+        <span class="soft">{counted(order.length, "function")}</span>
       </div>
       <div class="halves">
         <Rows

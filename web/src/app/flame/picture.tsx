@@ -1,7 +1,7 @@
 // A flame graph in the page: the picture with its pointer, keys, hover box and menu, and a table of its frames for screen
 // readers.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { FlamePicture } from "../../draw/flame_picture.ts";
 import { changeInks, functionInks, heaviestModules, type FrameColours } from "../../draw/flame_colours.ts";
 import { ink } from "../../draw/ink.ts";
@@ -11,6 +11,7 @@ import type { Colours, Verdict } from "../../tree.ts";
 import { percent, weight as quantity } from "../../units.ts";
 import type { FunctionNames } from "../../worker/flame.ts";
 import { isDark } from "../theme.ts";
+import { useEscape } from "../tooltip.tsx";
 import { Menu, type MenuItem } from "./menu.tsx";
 
 export interface PictureProps {
@@ -95,6 +96,14 @@ export function Picture(props: PictureProps) {
     isFirst.current = false;
   }, [flame, zoom]);
 
+  const hideHover = useCallback(() => {
+    if (picture.current) picture.current.hover = -1;
+    setHover(undefined);
+  }, []);
+  useEscape(hideHover);
+  // Another frame is at the pointer then.
+  useEffect(hideHover, [flame, zoom]);
+
   const lastChosen = useRef<string>();
   useEffect(() => {
     const { chosen } = props;
@@ -164,6 +173,7 @@ export function Picture(props: PictureProps) {
     else if (event.key === "-") made.zoom(1.4, made.surface.width / 2);
     else if (event.key === "PageDown" || event.key === "PageUp") made.pan(0, (event.key === "PageDown" ? 0.8 : -0.8) * made.surface.height);
     else return;
+    hideHover();
     event.preventDefault();
   };
   const openAtFocus = () => {
@@ -199,10 +209,7 @@ export function Picture(props: PictureProps) {
         onPointerMove={onPointerMove}
         onPointerUp={onPointerUp}
         onPointerCancel={() => (drag.current = undefined)}
-        onPointerLeave={() => {
-          if (picture.current) picture.current.hover = -1;
-          setHover(undefined);
-        }}
+        onPointerLeave={hideHover}
         onDblClick={(event) => {
           const { x, y } = at(event);
           const node = picture.current!.nodeAt(x, y);

@@ -6,7 +6,7 @@ import { said } from "../../draw/timeline_lanes.ts";
 import { fit, formsOf } from "../../label.ts";
 import { threadNames } from "../../profile/lanes.ts";
 import { countOf, figuresOf, loopsOf, MARK, selectedSteps, selectionOf } from "../../profile/steps.ts";
-import { grouped, weight } from "../../units.ts";
+import { counted, grouped, weight } from "../../units.ts";
 import { useAnswer, useTable } from "../answers.ts";
 import { capture, entry, link, selection } from "../state.ts";
 import { threadTimeOf } from "./asked.ts";
@@ -26,7 +26,7 @@ export function SelectionDetails() {
   const { steps } = selectionOf(loop, [figures.longestAt]);
   return (
     <section class="step-details" aria-label="Selected steps">
-      <h3>{hasSteps ? (figures.count === 1 ? "1 step selected" : `${grouped(figures.count)} steps selected`) : `All ${grouped(countOf(loop))} steps`}</h3>
+      <h3>{hasSteps ? `${counted(figures.count, "step")} selected` : countOf(loop) === 1 ? "The only step" : `All ${grouped(countOf(loop))} steps`}</h3>
       <dl>
         {hasSteps && figures.count === 1 ? (
           <>

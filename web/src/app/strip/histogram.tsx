@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { binOf, budgetOf, countsIn, histogramOf, type Histogram, type Loop } from "../../profile/steps.ts";
-import { grouped, weight } from "../../units.ts";
+import { counted, grouped, weight } from "../../units.ts";
 
 const BINS = 40;
 const WIDTH = 220;
@@ -58,7 +58,7 @@ export function StepHistogram({ loop, selected, height, onSelect }: Props) {
         <g key={bin} class={bin >= first && bin <= last ? "brushed" : undefined}>
           <rect class="ground" x={bin * width} y={0} width={width} height={base}>
             <title>
-              {grouped(count)} steps of {weight(edges[bin], "ns")} to {weight(edges[bin + 1], "ns")}
+              {counted(count, "step")} of {weight(edges[bin], "ns")} to {weight(edges[bin + 1], "ns")}
               {chosen[bin] > 0 ? `, ${grouped(chosen[bin])} selected` : ""}
             </title>
           </rect>

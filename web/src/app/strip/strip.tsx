@@ -10,7 +10,7 @@ import {
   budgetOf, countMarked, countOf, figuresOf, loopsOf, MARK, medianOf, nextMarked, realTimeFactor, selectedSteps, selectionOf, selectionOfBins, selectionOfClass,
   selectionOfRange, spanAround, type Loop, type StepClass,
 } from "../../profile/steps.ts";
-import { grouped, weight } from "../../units.ts";
+import { counted, grouped, weight } from "../../units.ts";
 import { useTable, useTableAnswer } from "../answers.ts";
 import { useCommands, useLocalKeys, type Command, type LocalKeys } from "../commands.ts";
 import { adjust, adjustSelection, capture, entry, go, goToCompare, hovered, lastPart, select, selection, span, weight as shownWeight } from "../state.ts";
@@ -210,7 +210,7 @@ function ClassButton({ loop, stepClass, chip, about }: { loop: Loop } & (typeof 
 function LoopChooser({ loop, loops }: { loop: Loop; loops: Loop[] }) {
   const threads = useTable("threads");
   const names = threadNames(threads);
-  const nameOf = (loop: Loop) => `${names[loop.thread] ?? "?"} (${grouped(countOf(loop))} steps)`;
+  const nameOf = (loop: Loop) => `${names[loop.thread] ?? "?"} (${counted(countOf(loop), "step")})`;
   const choose = (number: number) => select({ loop: number || undefined, steps: undefined, stepClass: undefined, stepTime: undefined });
   return (
     <select aria-label="Loop" value={loop.number} onChange={(event) => choose(Number(event.currentTarget.value))}>

@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import { barsOf, countMarked, countOf, MARK, type Loop } from "../../profile/steps.ts";
-import { grouped, weight } from "../../units.ts";
+import { counted, grouped, weight } from "../../units.ts";
 import { stepText } from "./bars.tsx";
 
 const GROUPS = 24;
@@ -15,7 +15,7 @@ export function StepsTable({ loop }: { loop: Loop }) {
     <div class="unseen">
       <table>
         <caption>
-          {grouped(countOf(loop))} steps in groups; {grouped(countMarked(loop, MARK.stall))} stalls
+          {counted(countOf(loop), "step")} in groups; {counted(countMarked(loop, MARK.stall), "stall")}
         </caption>
         <thead>
           <tr>

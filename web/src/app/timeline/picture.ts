@@ -156,8 +156,15 @@ export class Timeline {
   private see(shown: Span): void {
     if (shown.from === this.shown.from && shown.to === this.shown.to) return;
     this.shown = shown;
+    this.pointAgain();
     this.redraw();
     this.askForMore();
+  }
+
+  /** Something else is at the pointer after the picture has moved. */
+  private pointAgain(): void {
+    const pointed = this.pointed.peek();
+    if (pointed) this.pointed.value = this.point(pointed.x, pointed.y);
   }
 
   private redraw(): void {
@@ -167,6 +174,7 @@ export class Timeline {
   private scroll(top: number): void {
     const last = Math.max(0, heightOf(this.rows) - (this.height - HEAD));
     this.top = Math.min(Math.max(0, top), last);
+    this.pointAgain();
     this.redraw();
   }
 

@@ -1,6 +1,6 @@
 // The timeline: a lane per thread and per CPU, with the critical path, wake-ups and counters.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { said } from "../../draw/timeline_lanes.ts";
 import type { Evidence } from "../../profile/address.ts";
 import { numbers, type LanesEntry } from "../../profile/columns.ts";
@@ -9,9 +9,10 @@ import { SORTS, type Sort } from "../../profile/lanes.ts";
 import { loopsOf } from "../../profile/steps.ts";
 import { moment } from "../../profile/ticks.ts";
 import { grouped, percent, weight } from "../../units.ts";
-import { useTable } from "../answers.ts";
+import { useTable, useTableAnswer } from "../answers.ts";
 import { useCommands, useLocalKeys, type Command, type LocalKeys } from "../commands.ts";
 import { adjust, at, capture, client, entry, laneSort, manifest, selection } from "../state.ts";
+import { useEscape } from "../tooltip.tsx";
 import { bounded } from "./gestures.ts";
 import { measured, measuring, shows, toggleEvidence, toggleMeasuring } from "./options.ts";
 import { Timeline as Picture } from "./picture.ts";
@@ -31,15 +32,13 @@ const LOCAL_KEYS: LocalKeys[] = [
 const WAITING = "The recording has no threads with times yet.";
 
 export function Timeline() {
-  const order = useTable("lane_order");
-  const threads = useTable("threads");
-  const processes = useTable("processes");
-  const scopeNames = useTable("scope_names");
-  const counterNames = useTable("counter_names");
-  const steps = useTable("steps");
+  const answers = [useTableAnswer("lane_order"), useTableAnswer("threads"), useTableAnswer("processes"), useTableAnswer("scope_names"), useTableAnswer("counter_names"), useTableAnswer("steps")];
+  const [order, threads, processes, scopeNames, counterNames, steps] = answers.map(({ answer }) => answer);
+  const failure = answers.find(({ failure }) => failure !== undefined)?.failure;
   const tables = entry.value?.tables ?? {};
   if (!tables["lane_order"]) return <p class="empty">{manifest.value.live ? WAITING : "This capture has no times, so there is no timeline."}</p>;
   const isHere = order && threads && (processes || !tables["processes"]) && (scopeNames || !tables["scope_names"]) && (counterNames || !tables["counter_names"]) && (steps || !tables["steps"]);
+  if (!isHere && failure) return <p class="failure">The timeline failed: {failure}</p>;
   if (!isHere) return <p class="empty">Reading the lanes.</p>;
   const none = { rows: 0, columns: {} };
   return <OfTables key={capture.value} tables={{ order, threads, processes: processes ?? none, scopeNames, counterNames }} steps={steps} />;
@@ -145,7 +144,7 @@ function Bar() {
       {between && (
         <output>
           {weight(between.length, "ns")}
-          {between.steps > 0 && `, ${grouped(between.steps)} steps end in it`}
+          {between.steps > 0 && `, ${between.steps === 1 ? "1 step ends" : `${grouped(between.steps)} steps end`} in it`}
         </output>
       )}
       <ul class="lanes-legend" aria-label="States">
@@ -169,6 +168,7 @@ function Switch({ text, name }: { text: string; name: Evidence }) {
 
 /** What is under the pointer, in words. */
 function Tip({ picture, states }: { picture: Picture; states: string[] }) {
+  useEscape(useCallback(() => picture.target.hover(undefined), [picture]));
   const pointed = picture.pointed.value;
   if (!pointed?.lane) return null;
   const { x, y, time, lane, interval, scope } = pointed;
