@@ -1,6 +1,7 @@
 // What can be selected by name: processes, threads, scopes, states. Ranges of time and steps are dragged.
 
-import { integers, texts } from "../profile/columns.ts";
+import { texts } from "../profile/columns.ts";
+import { threadNames } from "../profile/lanes.ts";
 import { useTable } from "./answers.ts";
 import { entry, go, select, selection } from "./state.ts";
 
@@ -12,11 +13,10 @@ export function Choice() {
   const [threads, processes, scopes] = [useTable("threads"), useTable("processes"), useTable("scope_names")];
   const names = {
     Process: processes ? texts(processes, "label") : [],
-    Thread: threads ? texts(threads, "name") : [],
+    Thread: threads ? threadNames(threads) : [],
     Scope: scopes ? texts(scopes, "name") : [],
     State: entry.value?.states ?? [],
   };
-  const tids = threads && threads.rows > 0 ? integers(threads, "tid") : undefined;
   // Of a single one there is nothing to choose.
   const offered = Object.entries(names).filter(([kind, { length }]) => length > (kind === "Scope" || kind === "State" ? 0 : 1));
   if (offered.length === 0) return null;
@@ -34,7 +34,7 @@ export function Choice() {
         <optgroup key={kind} label={kind === "State" ? "State of waits" : kind}>
           {of.slice(0, MOST).map((name, row) => (
             <option key={row} value={`${kind} ${row}`}>
-              {kind === "Thread" && tids ? `${name} ${tids[row]}` : name}
+              {name}
             </option>
           ))}
         </optgroup>
