@@ -80,6 +80,21 @@ browserTest("a filter keeps matching rows and counts them, and owned rows can be
   assert.equal(await page.locator("tr.mine").count(), 2);
 });
 
+browserTest("a verdict in a narrow table stays on one line", async (page) => {
+  const values = (of: unknown) => Array.from({ length: 12 }, () => of);
+  const numbers = Array.from({ length: 6 }, (_, at) => column({ name: `number_${at}`, kind: "duration", unit: "ns", values: values(123456 * (at + 1)) }));
+  const columns = [column({ name: "function", kind: "text", values: values(`ground::${"component::".repeat(8)}update`) }), column({ name: "verdict", kind: "text", verdict: true, values: values("inconclusive") }), ...numbers];
+  const table = { name: "slow", title: "Slow steps", columns, notes: [] };
+  await open(page, drawnPage("verdicts.html", paper([{ title: "Slow", anchor: "slow", notes: [], blocks: [{ kind: "table", table }], sections: [] }])), "#tables");
+  const lines = await page.locator("td.faint").evaluateAll((cells) => cells.map((cell) => {
+    const text = document.createRange();
+    text.selectNodeContents(cell);
+    return text.getClientRects().length;
+  }));
+  assert.deepEqual([...new Set(lines)], [1]);
+  assert.deepEqual(await overflows(page), []);
+}, { width: 1040 });
+
 browserTest("rows of owned and of other functions lie below each other, with their cells under the headers", async (page) => {
   await open(page, hotPage(), "#tables");
   await page.click(".more");
