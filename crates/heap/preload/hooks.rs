@@ -2,7 +2,7 @@
 //!
 //! Each is a few instructions that pass on where the caller's stack starts, and jump to the function that counts.
 
-use core::arch::naked_asm;
+use core::arch::{asm, naked_asm};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
 
@@ -39,6 +39,9 @@ hook! {
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc() {
     naked_asm!(
+        ".hidden stepscope_heap_malloc",
+        ".globl stepscope_heap_malloc",
+        "stepscope_heap_malloc:",
         "endbr64",
         "mov rax, qword ptr [rip + stepscope_heap_slot@GOTTPOFF]",
         "cmp qword ptr fs:[rax + 8], rdi",
@@ -339,12 +342,22 @@ pub extern "C" fn dlclose(handle: *mut u8) -> i32 {
     result
 }
 
+/// Where this library's `malloc` is. Its public symbol may be that of the program, which comes first.
+fn own_malloc() -> usize {
+    let address: usize;
+    // SAFETY: reads no memory.
+    unsafe {
+        asm!("lea {}, [rip + stepscope_heap_malloc]", out(reg) address, options(nomem, nostack, preserves_flags));
+    }
+    address
+}
+
 /// Runs when the library is loaded: a program that never allocates has a table, too.
 extern "C" fn load() {
     if ALLOCATOR.is_ready()
         && let Some(process) = Process::get()
     {
-        process.note_allocators(malloc as *const () as usize);
+        process.note_allocators(own_malloc());
     }
 }
 

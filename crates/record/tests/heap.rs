@@ -92,3 +92,26 @@ fn a_static_program_has_no_heap_and_says_why() {
     assert!(reason.contains("static"), "{reason}");
     assert!(capture.allocations.is_empty());
 }
+
+#[test]
+fn a_program_with_a_malloc_of_its_own_has_no_heap_and_says_why() {
+    let test = "a_program_with_a_malloc_of_its_own_has_no_heap_and_says_why";
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("own.c"), folder.path().join("own"));
+    let text = "#include <stddef.h>
+        static char pool[1 << 20];
+        static size_t used;
+        void *malloc(size_t size) { void *block = pool + used; used += (size + 15) & ~(size_t)15; return block; }
+        void free(void *block) {}
+        int main(void) { return malloc(100) == NULL; }";
+    std::fs::write(&source, text).unwrap();
+    let compiled = Command::new("gcc").args(["-fno-builtin", "-o"]).arg(&program).arg(&source).status();
+    if !compiled.is_ok_and(|status| status.success()) || !cfg!(target_arch = "x86_64") {
+        return println!("skipped: {test}: needs gcc and x86-64");
+    }
+    let Some(capture) = record(test, Launch::new([program.into_os_string()]), &with_heap()) else { return };
+    let DimensionStatus::Partial { lacks } = &capture.info.dimensions[&Dimension::Heap] else {
+        panic!("{:?}", capture.info.dimensions)
+    };
+    assert!(lacks.iter().any(|lack| lack.contains("an allocator of its own")), "{lacks:?}");
+}
