@@ -375,6 +375,7 @@ impl<W: Target> Assembler<W> {
             let thread = self.threads.get_mut(&tid).expect("its key was just read");
             thread.id = id;
             thread.timeline = thread.timeline.continued(time_ns);
+            self.system_calls.note_thread(tid, id, None);
             let process = self.processes[&thread.pid].id;
             next.take(Entry::Thread { tid, process, start_ns: Some(time_ns), name: thread.name.clone() });
         }

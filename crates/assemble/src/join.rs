@@ -369,6 +369,7 @@ pub(crate) fn join_losses(joined: &mut Losses, segment: &Losses) {
     // Every field is named, so that a new one cannot be forgotten.
     *joined = Losses {
         lost_records: sum(joined.lost_records, segment.lost_records),
+        lost_calls: added_known(joined.lost_calls, segment.lost_calls),
         throttled: sum(joined.throttled, segment.throttled),
         samples: sum(joined.samples, segment.samples),
         truncated_stacks: sum(joined.truncated_stacks, segment.truncated_stacks),

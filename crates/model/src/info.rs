@@ -388,6 +388,9 @@ pub struct Conditions {
 pub struct Losses {
     /// Records that the kernel dropped because a ring was full.
     pub lost_records: u64,
+    /// System calls of threads that no record introduced, because it was lost. No table has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_calls: Option<u64>,
     /// Times the kernel throttled sampling.
     pub throttled: u64,
     /// Samples taken, of any event.

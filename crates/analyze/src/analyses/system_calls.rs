@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use stepscope_model::quantity::grouped;
-use stepscope_model::{Columns, Dimension, NoteValue, StackId, Table, note};
+use stepscope_model::{Columns, Dimension, Note, NoteValue, StackId, Table, note};
 
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::functions::{Caller, NO_STACK};
@@ -59,7 +59,39 @@ pub(super) fn columns<'t, R: 't>(calls: &Calls<'_>, sum: impl Fn(&R) -> &Sum + C
 /// The tables `syscalls`, `syscall_files` and `syscall_functions`.
 pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
     let calls = Calls::of(selection);
-    vec![by_call(&calls), by_file(selection, &calls), by_function(selection, &calls)]
+    let mut by_call = by_call(&calls);
+    by_call.notes.extend(loss_notes(selection, &calls));
+    vec![by_call, by_file(selection, &calls), by_function(selection, &calls)]
+}
+
+/// What lost records leave open. The calls themselves are counted in the kernel.
+fn loss_notes(selection: &Selection<'_>, calls: &Calls<'_>) -> Vec<Note> {
+    let losses = &selection.capture().info.losses;
+    let mut notes = Vec::new();
+    if let Some(lost) = losses.lost_calls.filter(|&lost| lost > 0) {
+        let lost = NoteValue::plural(lost as usize, "call");
+        notes.push(note!(Loss, "{} are not in the tables: the records that introduce their threads were lost.", lost));
+    }
+    if losses.lost_records == 0 {
+        return notes;
+    }
+    let with_files: BTreeSet<&str> =
+        calls.rows.iter().filter(|(row, _)| row.file.is_some()).map(|(row, _)| &*row.call).collect();
+    // A row without a last call is what the kernel had at the end.
+    let rest = || calls.rows.iter().map(|(row, _)| row).filter(|row| row.last_ns.is_none());
+    let no_stack: u64 = rest().filter(|row| row.stack.is_none()).map(|row| row.count).sum();
+    let no_file: u64 =
+        rest().filter(|row| row.file.is_none() && with_files.contains(&*row.call)).map(|row| row.count).sum();
+    if no_stack + no_file > 0 {
+        notes.push(note!(
+            Loss,
+            "The kernel dropped {}: {} have no stack, and {} no file. They are counted.",
+            NoteValue::plural(losses.lost_records as usize, "record"),
+            NoteValue::plural(no_stack as usize, "call"),
+            NoteValue::plural(no_file as usize, "call")
+        ));
+    }
+    notes
 }
 
 /// The table `syscalls`: a row for each call.
@@ -273,6 +305,24 @@ mod tests {
         assert_eq!(p99(tables, 1), ["201", "5010"]);
         let table = drawn::selected(&capture, &["sim::"], tables).swap_remove(0);
         assert_eq!(table.notes[1], "2 calls had no room among the times: p99 is without them.");
+    }
+
+    #[test]
+    fn notes_say_what_lost_records_leave_open() {
+        let mut capture =
+            with(&[("close", 20, 1, 0, Some("/o")), ("close", 40, 5, 0, None), ("getppid", 50, 3, 0, None)]);
+        capture.system_calls.iter_mut().skip(1).for_each(|row| (row.last_ns, row.stack) = (None, None));
+        let notes = |capture: &Capture| drawn::selected(capture, &["sim::"], tables).swap_remove(0).notes[1..].to_vec();
+        assert!(notes(&capture).is_empty(), "no record was lost");
+        capture.info.losses.lost_records = 2;
+        capture.info.losses.lost_calls = Some(4);
+        assert_eq!(
+            notes(&capture),
+            [
+                "4 calls are not in the tables: the records that introduce their threads were lost.",
+                "The kernel dropped 2 records: 8 calls have no stack, and 5 calls no file. They are counted."
+            ]
+        );
     }
 
     #[test]

@@ -185,6 +185,7 @@ impl<W: Target> Assembler<W> {
         let id = self.next_thread();
         let process = self.processes.get_mut(&pid).expect("a thread starts in a known process");
         process.threads.insert(tid);
+        self.system_calls.note_thread(tid, id, start_ns);
         sink.take(Entry::Thread { tid, process: process.id, start_ns, name: name.clone() });
         self.threads.insert(tid, Thread { id, pid, name, timeline, cpu: None, exit: None });
         id

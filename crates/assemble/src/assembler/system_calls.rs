@@ -19,6 +19,8 @@ pub(super) struct SystemCallSums {
     times: FxHashMap<[u64; TimeCount::KEY_WORDS], u64>,
     /// The name of each file by device and inode, and the path by which it was opened.
     files: FxHashMap<(u64, u64), Named>,
+    /// The threads of the present log and when they started. The sums of short ones may have no record.
+    threads: FxHashMap<u32, (ThreadRef, Option<u64>)>,
 }
 
 struct Known {
@@ -35,10 +37,37 @@ struct Named {
     opened_as: Option<String>,
 }
 
+/// What the sums of the files that one place uses have in common.
+type Place = [u64; 3];
+
+fn place(&[call, instruction, stack_pointer, ..]: &[u64; Sum::KEY_WORDS]) -> Place {
+    [call, instruction, stack_pointer]
+}
+
 impl SystemCallSums {
     /// The next log starts its numbers at zero.
     pub fn forget_numbers(&mut self) {
         self.known.values_mut().for_each(|known| (known.stack, known.thread) = (None, None));
+        self.threads.clear();
+    }
+
+    pub fn note_thread(&mut self, tid: u32, thread: ThreadRef, start_ns: Option<u64>) {
+        self.threads.insert(tid, (thread, start_ns));
+    }
+
+    /// Calls that are in no log, and in none of the next ones.
+    fn leave_out(&mut self, sum: Sum) {
+        self.known.insert(sum.key, Known { sum, time_ns: sum.last_ns(), stack: None, file: None, thread: None });
+    }
+
+    /// A stack of each place: of the thread, call, instruction and stack pointer.
+    fn stacks_of_places(&self) -> FxHashMap<Place, StackRef> {
+        self.known.iter().filter_map(|(key, known)| Some((place(key), known.stack?))).collect()
+    }
+
+    /// The name of the file of a sum, as its other calls found it.
+    fn file_name(&self, sum: &Sum) -> Option<String> {
+        self.files.get(&sum.file()?).map(|named| named.name.clone())
     }
 }
 
@@ -64,15 +93,42 @@ impl<W: Target> Assembler<W> {
     }
 
     /// Adds what is left of the sums at the end of a log: the calls since the last record of each.
+    ///
+    /// All records of a sum may be lost. Then it has the stack that its place has with other files, and the name by which other
+    /// calls know its file.
     pub fn add_sums(&mut self, sums: Vec<Sum>, sink: &mut impl Sink) {
+        let stacks = self.system_calls.stacks_of_places();
         for sum in sums {
             let known = self.system_calls.known.get(&sum.key);
-            let living = self.threads.get(&sum.tid()).map(|thread| thread.id);
-            let Some(thread) = known.and_then(|known| known.thread).or(living) else { continue };
-            let (stack, file) = known.map_or((None, None), |known| (known.stack, known.file.clone()));
+            let of_tid = self.system_calls.threads.get(&sum.tid()).copied();
+            let thread = match (known.and_then(|known| known.thread), of_tid) {
+                (Some(thread), _) => thread,
+                (None, Some((thread, start_ns))) if start_ns.is_none_or(|start_ns| start_ns <= sum.last_ns()) => thread,
+                // The recorder's own child makes calls before it executes the program.
+                (None, Some(_)) => {
+                    self.system_calls.leave_out(sum);
+                    continue;
+                }
+                (None, None) => {
+                    self.lose_calls(sum);
+                    continue;
+                }
+            };
+            let stack = known.and_then(|known| known.stack).or_else(|| stacks.get(&place(&sum.key)).copied());
+            let file = known.map_or_else(|| self.system_calls.file_name(&sum), |known| known.file.clone());
             let end_ns = sum.last_ns();
             self.add_sum(sum, thread, SumEnd { start_ns: end_ns, end_ns, stack, file, last_ns: None }, sink);
         }
+    }
+
+    /// Counts the calls of a thread whose first record was lost.
+    fn lose_calls(&mut self, sum: Sum) {
+        let known = self.system_calls.known.get(&sum.key);
+        let Amount { count, .. } = sum.since(known.map(|known| &known.sum));
+        if count > 0 && self.losses.lost_records > 0 {
+            *self.losses.lost_calls.get_or_insert(0) += count;
+        }
+        self.system_calls.leave_out(sum);
     }
 
     /// Adds the times of the calls of a log, at its end and after the sums.
@@ -167,4 +223,98 @@ struct SumEnd {
     stack: Option<StackRef>,
     file: Option<String>,
     last_ns: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use syscalls::x86_64::Sysno;
+
+    use super::*;
+    use crate::event_role::{Follow, Switches};
+    use crate::initial_process::{InitialProcess, InitialThread};
+    use crate::target::NoTarget;
+    use crate::thread_timeline::InitialState;
+
+    #[derive(Default)]
+    struct Calls(Vec<SystemCalls>);
+
+    impl Sink for Calls {
+        fn take(&mut self, entry: Entry) {
+            if let Entry::SystemCalls(calls) = entry {
+                self.0.push(*calls);
+            }
+        }
+    }
+
+    const CLOSE: u64 = Sysno::close as u64;
+
+    /// Calls of `close` by one thread at one place, by inode.
+    fn sum(tid: u64, inode: u64, count: u64) -> Sum {
+        Sum::new([CLOSE << 32 | tid, 0x1000, 0x7000, inode, 9], [count, 0, count * 10, 10, 0, 0, 50])
+    }
+
+    /// An assembler that knows one thread.
+    fn assembler(calls: &mut Calls) -> Assembler<NoTarget> {
+        let mut assembler = Assembler::new(NoTarget, Follow::Tree, Switches::Recorded, Some(1));
+        let threads = vec![InitialThread { tid: 20, name: String::new(), state: InitialState::Runnable }];
+        assembler.add_running(&InitialProcess { pid: 20, parent_pid: None, threads, mappings: Vec::new() }, calls);
+        assembler
+    }
+
+    #[test]
+    fn calls_whose_records_are_all_lost_are_those_of_their_thread_even_if_it_ended() {
+        let mut calls = Calls::default();
+        let mut assembler = assembler(&mut calls);
+        let thread = assembler.thread_ref(20).unwrap();
+        assembler.end_process(20, 60, &mut calls);
+        assembler.add_sums(vec![sum(20, 5, 7)], &mut calls);
+        assert_eq!(calls.0.iter().map(|calls| (calls.thread, calls.amount.count)).collect::<Vec<_>>(), [(thread, 7)]);
+        assembler.add_call_times(
+            vec![TimeCount::new([sum(20, 5, 7).key.as_slice(), &[10]].concat().try_into().unwrap(), 7)],
+            &mut calls,
+        );
+        assert_eq!(calls.0.last().map(|calls| calls.times.clone()), Some(vec![(10, 7)]));
+        assert_eq!(assembler.losses().lost_calls, None);
+    }
+
+    #[test]
+    fn a_sum_without_a_record_has_the_stack_of_its_place_and_the_name_of_its_file() {
+        let mut calls = Calls::default();
+        let mut assembler = assembler(&mut calls);
+        let thread = assembler.thread_ref(20).unwrap();
+        let end =
+            SumEnd { start_ns: 10, end_ns: 20, stack: Some(StackRef(4)), file: Some("/a".into()), last_ns: Some(10) };
+        assembler.add_sum(sum(20, 5, 1), thread, end, &mut calls);
+        let named = Named { name: "/b".to_owned(), opened_as: None };
+        assembler.system_calls.files.insert((9, 6), named);
+        assembler.add_sums(vec![sum(20, 5, 1), sum(20, 6, 3), sum(20, 7, 2)], &mut calls);
+        let found = calls.0[1..].iter().map(|calls| (calls.stack, calls.file.as_deref(), calls.amount.count));
+        assert_eq!(found.collect::<Vec<_>>(), [(Some(StackRef(4)), Some("/b"), 3), (Some(StackRef(4)), None, 2)]);
+    }
+
+    #[test]
+    fn calls_before_the_program_do_not_count() {
+        let mut calls = Calls::default();
+        let mut assembler = assembler(&mut calls);
+        let thread = assembler.thread_ref(20).unwrap();
+        assembler.system_calls.note_thread(20, thread, Some(51));
+        assembler.add_sums(vec![sum(20, 5, 7)], &mut calls);
+        assembler.split(60, &mut calls, &mut Calls::default());
+        assembler.add_sums(vec![sum(20, 5, 7)], &mut calls);
+        assert!(calls.0.is_empty());
+        assembler.add_sums(vec![sum(20, 6, 7)], &mut calls);
+        assert_eq!(calls.0.len(), 1, "whatever is new since then");
+    }
+
+    #[test]
+    fn calls_of_unknown_threads_are_counted_as_lost_once() {
+        let mut calls = Calls::default();
+        let mut assembler = assembler(&mut calls);
+        assembler.losses.lost_records = 1;
+        for _ in 0..2 {
+            assembler.add_sums(vec![sum(21, 5, 7)], &mut calls);
+        }
+        assert!(calls.0.is_empty());
+        assert_eq!(assembler.losses().lost_calls, Some(7));
+    }
 }
