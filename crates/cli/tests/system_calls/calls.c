@@ -1,6 +1,7 @@
-// Calls in known numbers: a file that is opened again for each record, failed look-ups, a thread, a child.
+// Calls in known numbers: a file that is opened again for each record, failed look-ups, a thread, a child, signals.
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -26,9 +27,13 @@ static void *ask(void *unused) {
     return unused;
 }
 
+static void handle(int signal) { (void)signal; }
+
 int main(void) {
     for (int record = 0; record < 2000; record++) save("records", record);
     for (int number = 0; number < 10; number++) look(number);
+    signal(SIGUSR1, handle);
+    for (int number = 0; number < 300; number++) raise(SIGUSR1);
     pthread_t thread;
     pthread_create(&thread, NULL, ask, NULL);
     pthread_join(thread, NULL);

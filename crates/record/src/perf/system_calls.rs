@@ -170,7 +170,7 @@ impl SystemCalls {
                 kind => bpf::set_element(kinds.as_fd(), call, kind)?,
             }
         }
-        let entered = bpf::create_map_of(Map::RecentlyUsed, 4, 24, THREADS)?;
+        let entered = bpf::create_map_of(Map::RecentlyUsed, 4, 32, THREADS)?;
         let words = |words: usize| 8 * words as u32;
         let sums = bpf::create_map_of(Map::Hash, words(Sum::KEY_WORDS), words(Sum::VALUE_WORDS), SUMS)?;
         let rest = bpf::create_map_of(Map::Hash, words(Sum::KEY_WORDS), words(Sum::VALUE_WORDS), SUMS / 4)?;

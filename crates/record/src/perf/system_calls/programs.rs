@@ -21,7 +21,6 @@ const FIRST_PATHS: i32 = 256;
 const REGISTERS_BYTES: i32 = 168;
 const DI: i16 = 112;
 const SI: i16 = 104;
-const CALL: i16 = 120;
 const IP: i16 = 128;
 const SP: i16 = 152;
 
@@ -79,7 +78,7 @@ mod at {
     pub const FILE: i16 = KEY + 24;
     pub const DEVICE: i16 = KEY + 32;
     pub const BUCKET: i16 = KEY + 40;
-    /// A sum of nothing, or what is noted of the start of a call.
+    /// A sum of nothing, or what is noted of the start of a call: its time, inode, device and number.
     pub const VALUE: i16 = -168;
     pub const REGISTERS: i16 = -336;
     /// Thread and call, and the bucket.
@@ -154,7 +153,7 @@ fn leave(mut program: Assembly, end: Label) -> Vec<Instruction> {
     program.finish()
 }
 
-/// For `sys_enter(registers, call)`: notes the time, and the file of a descriptor that is about to be closed.
+/// For `sys_enter(registers, call)`: notes the time, the call's number, and the file of a descriptor that is about to be closed.
 pub(super) fn at_enter(members: BorrowedFd<'_>, entered: BorrowedFd<'_>, offsets: &Offsets) -> Vec<Instruction> {
     let (file_at, device_at) = (at::VALUE + 8, at::VALUE + 16);
     let mut program = begin(members);
@@ -163,6 +162,7 @@ pub(super) fn at_enter(members: BorrowedFd<'_>, entered: BorrowedFd<'_>, offsets
         Instruction::store_wide(STACK, file_at, 0),
         Instruction::store_wide(STACK, device_at, 0),
         Instruction::load(7, CONTEXT, 8),
+        Instruction::store(STACK, at::VALUE + 24, 7),
     ]);
     program.jump_if(7, Jump::NotEqual, libc::SYS_close as i32, noted);
     program.push([Instruction::load(RESULT, CONTEXT, 0)]);
@@ -178,7 +178,7 @@ pub(super) fn at_enter(members: BorrowedFd<'_>, entered: BorrowedFd<'_>, offsets
     update(&mut program, entered, at::TID, at::VALUE);
     program.jump(end);
     program.place(known);
-    for word in [0, 8, 16] {
+    for word in [0, 8, 16, 24] {
         program.push([Instruction::load(1, STACK, at::VALUE + word), Instruction::store(RESULT, word, 1)]);
     }
     leave(program, end)
@@ -201,6 +201,9 @@ pub(super) fn at_exit(members: BorrowedFd<'_>, maps: &Maps<'_>, offsets: &Offset
         Instruction::store(STACK, at::FILE, 1),
         Instruction::load(1, RESULT, 16),
         Instruction::store(STACK, at::DEVICE, 1),
+        // The registers no longer have it where a signal handler returns: they are those of the interrupted code.
+        Instruction::load(1, RESULT, 24),
+        Instruction::store_u32(STACK, at::INDEX, 1),
         Instruction::call(Function::KtimeNs),
         Instruction::store(STACK, at::NOW, RESULT),
         Instruction::subtract(RESULT, 7),
@@ -218,8 +221,8 @@ pub(super) fn at_exit(members: BorrowedFd<'_>, maps: &Maps<'_>, offsets: &Offset
     ]);
     program.jump_if(RESULT, Jump::NotEqual, 0, end);
     program.push([
-        Instruction::load(1, STACK, register(CALL)),
-        Instruction::store_u32(STACK, at::INDEX, 1),
+        Instruction::load_u32(1, STACK, at::INDEX),
+        Instruction::copy(8, 1),
         Instruction::shift_left(1, 32),
         Instruction::load_u32(2, STACK, at::TID),
         Instruction::or(1, 2),
@@ -229,6 +232,13 @@ pub(super) fn at_exit(members: BorrowedFd<'_>, maps: &Maps<'_>, offsets: &Offset
         Instruction::load(1, STACK, register(SP)),
         Instruction::store(STACK, at::KEY + 16, 1),
     ]);
+    // It may return to anywhere: one place for all of a thread. What it "returns" is the interrupted code's.
+    let has_place = program.label();
+    program.jump_if(8, Jump::NotEqual, libc::SYS_rt_sigreturn as i32, has_place);
+    for word in [at::KEY + 8, at::KEY + 16, at::RETURNED] {
+        program.push([Instruction::store_wide(STACK, word, 0)]);
+    }
+    program.place(has_place);
     look_up(&mut program, maps.kinds, at::INDEX);
     program.jump_if(RESULT, Jump::Equal, 0, end);
     program.push([Instruction::load_u32(9, RESULT, 0), Instruction::store(STACK, at::KIND, 9)]);
