@@ -15,7 +15,7 @@ use stepscope_model::{Columns, Dimension, Note, NoteValue, StackId, Table, note}
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::functions::{Caller, NO_STACK};
 use crate::query::select::Selection;
-use crate::query::system_calls::{CallSum as Sum, SelectedCalls as Calls, of_any_process};
+use crate::query::system_calls::{CallSum as Sum, SelectedCalls as Calls, is_of_recorder, of_any_process};
 
 /// The columns of a sum.
 pub(super) fn columns<'t, R: 't>(calls: &Calls<'_>, sum: impl Fn(&R) -> &Sum + Copy + 't) -> Columns<'t, R> {
@@ -139,7 +139,7 @@ impl OfFile<'_> {
     }
 }
 
-/// A row for each file and socket. Files of `/proc` that differ only in the process that they are about are one row.
+/// A row for each file and socket, without those of the [recorder](is_of_recorder). Files of `/proc` that differ only in the process that they are about are one row.
 pub(super) fn of_files<'a>(selection: &Selection<'a>, calls: &Calls<'a>) -> Vec<OfFile<'a>> {
     #[derive(Default)]
     struct Uses<'a> {
@@ -149,7 +149,7 @@ pub(super) fn of_files<'a>(selection: &Selection<'a>, calls: &Calls<'a>) -> Vec<
     }
     let mut uses: FxHashMap<Cow<'_, str>, Uses<'_>> = FxHashMap::default();
     for &(row, _) in &calls.rows {
-        let Some(file) = row.file.as_deref() else { continue };
+        let Some(file) = row.file.as_deref().filter(|file| !is_of_recorder(file)) else { continue };
         let of_file = uses.entry(of_any_process(file)).or_default();
         match of_file.calls.iter_mut().find(|(name, ..)| *name == &*row.call) {
             Some((_, count, first_ns)) => (*count, *first_ns) = (*count + row.count, row.start_ns.min(*first_ns)),
@@ -158,7 +158,8 @@ pub(super) fn of_files<'a>(selection: &Selection<'a>, calls: &Calls<'a>) -> Vec<
         *of_file.places.entry(place(selection, row.stack)).or_default() += row.total_ns;
         of_file.paths.insert(file);
     }
-    let rows = calls.by(|calls| calls.file.map(of_any_process)).into_iter().map(|(file, sum)| {
+    let of_file = |file: Option<&'a str>| file.filter(|file| !is_of_recorder(file)).map(of_any_process);
+    let rows = calls.by(|calls| of_file(calls.file)).into_iter().map(|(file, sum)| {
         let Uses { mut calls, places, paths } = uses.remove(&file).unwrap_or_default();
         // What is opened first may be closed at once, before the loop: then its `close` came before other calls.
         calls.sort_by_key(|(name, _, first_ns)| (*name == "close", *first_ns));
@@ -171,7 +172,7 @@ pub(super) fn of_files<'a>(selection: &Selection<'a>, calls: &Calls<'a>) -> Vec<
 
 /// The table `syscall_files`: a row for each file and socket.
 fn by_file(selection: &Selection<'_>, calls: &Calls<'_>) -> Table {
-    Columns::<OfFile<'_>>::new()
+    let mut table = Columns::<OfFile<'_>>::new()
         .text(
             "file",
             "Path of the file, or the name of a socket or pipe. Calls by path have the path that was given. `[pid]` stands for \
@@ -191,7 +192,18 @@ fn by_file(selection: &Selection<'_>, calls: &Calls<'_>) -> Table {
         .essential("sequence")
         .detail("files")
         .with_all(columns(calls, |row: &OfFile<'_>| &row.sum))
-        .table("syscall_files", "System calls by file", of_files(selection, calls))
+        .table("syscall_files", "System calls by file", of_files(selection, calls));
+    let own = || calls.rows.iter().map(|(row, _)| row).filter(|row| row.file.as_deref().is_some_and(is_of_recorder));
+    let files = own().filter_map(|row| row.file.as_deref()).collect::<BTreeSet<_>>().len();
+    if files > 0 {
+        table.note(note!(
+            Fact,
+            "{} to {} of Stepscope's own libraries have no row. The other tables count them.",
+            NoteValue::plural(own().map(|row| row.count).sum::<u64>() as usize, "call"),
+            NoteValue::plural(files, "file"),
+        ));
+    }
+    table
 }
 
 /// The table `syscall_functions`: a row for each function and call.
@@ -352,6 +364,23 @@ mod tests {
             cells(&table, &["file", "sequence", "files"]),
             ["/proc/[pid]/net/tcp | read × 7 | 2", "/proc/self/net/tcp | read × 1 | 1"]
         );
+    }
+
+    #[test]
+    fn files_of_the_recorder_are_a_note() {
+        let capture = with(&[
+            ("write", 20, 3, 0, Some("/tmp/stepscope-python-12.map")),
+            ("write", 25, 2, 0, Some("/tmp/stepscope-python-12.map")),
+            ("openat", 30, 1, 0, Some("/dev/shm/stepscope-heap-7-a-12-0")),
+            ("openat", 40, 1, 0, Some("/tmp/of-the-program")),
+        ]);
+        let tables = drawn::selected(&capture, &["sim::"], tables);
+        assert_eq!(cells(&tables[1], &["file"]), ["/tmp/of-the-program"]);
+        assert_eq!(
+            tables[1].notes,
+            ["6 calls to 2 files of Stepscope's own libraries have no row. The other tables count them."]
+        );
+        assert_eq!(cells(&tables[0], &["call", "count"]), ["write | 5", "openat | 2"]);
     }
 
     #[test]

@@ -183,6 +183,13 @@ pub(crate) fn is_wait(calls: &SystemCalls) -> bool {
     WAITS.contains(&&*calls.call) || (is_stream && READS.contains(&&*calls.call))
 }
 
+/// Whether a file is of Stepscope's own libraries in the program: a map of Python functions, a table of a heap, a segment of marks.
+pub(crate) fn is_of_recorder(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = name.strip_prefix("memfd:").unwrap_or(name);
+    ["stepscope-python", "stepscope-heap-", "stepscope-marks-"].iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// The path of a file with `[pid]` in place of a process's number.
 pub(crate) fn of_any_process(path: &str) -> Cow<'_, str> {
     let Some((pid, rest)) = path.strip_prefix("/proc/").and_then(|rest| rest.split_once('/')) else {
