@@ -3,7 +3,7 @@
 use std::ops::{AddAssign, Range};
 
 use rustc_hash::FxHashMap;
-use stepscope_model::{Allocation, BLOCK_LIFETIMES_NS, BLOCK_SIZES, ProcessId, StackId, ThreadId};
+use stepscope_model::{Allocation, BLOCK_LIFETIMES_NS, BLOCK_SIZES, Origin, ProcessId, StackId, ThreadId};
 
 use crate::query::functions::{Caller, Functions};
 use crate::query::select::Selection;
@@ -153,6 +153,8 @@ pub(crate) struct HeapSums {
     pub places: Vec<(Place, Sums)>,
     /// Whether any intervals of the recording lie within the main loop's steps.
     pub has_steps: bool,
+    /// Whether a file of memray has one kind of blocks alone: those at the peak, those that leaked or the temporary ones.
+    pub is_of_one_kind: bool,
 }
 
 impl HeapSums {
@@ -166,7 +168,9 @@ impl HeapSums {
         }
         let mut places: Vec<(Place, Sums)> = places.into_iter().collect();
         places.sort_unstable_by_key(|(place, _)| *place);
-        Self { places, has_steps: !spans.0.is_empty() }
+        let origin = &selection.capture().info.origin;
+        let is_of_one_kind = matches!(origin, Origin::Imported { format, .. } if format == "memray");
+        Self { places, has_steps: !spans.0.is_empty(), is_of_one_kind }
     }
 
     /// Sums by the function that costs are attributed to.

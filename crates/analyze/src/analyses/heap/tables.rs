@@ -18,8 +18,13 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     percent(part.into(), whole.into())
 }
 
-/// The columns that several tables share. massif knows live bytes alone: then numbers of allocations are missing, not 0.
-fn columns<'a>(total: Sums) -> Columns<'a, Sums> {
+/// The columns that several tables share. massif knows live bytes alone: then numbers of allocations are missing, not 0. So are the
+/// kinds of blocks that a file of memray leaves out.
+fn columns<'a>(heap: &HeapSums) -> Columns<'a, Sums> {
+    let (total, is_of_one_kind) = (heap.total(), heap.is_of_one_kind);
+    let has_temporary = !is_of_one_kind || total.temporary > 0;
+    let has_peak = !is_of_one_kind || total.peak_bytes != 0;
+    let has_leaked = !is_of_one_kind || total.live_blocks != 0;
     let is_live_only = total.calls == 0 && (total.live_bytes != 0 || total.peak_bytes != 0);
     let counted = move |value: u64| (!is_live_only).then_some(value);
     Columns::<Sums>::new()
@@ -33,18 +38,20 @@ fn columns<'a>(total: Sums) -> Columns<'a, Sums> {
             "temporary",
             "allocations",
             "Allocations that their thread freed before it allocated again.",
-            move |sums| counted(sums.temporary),
+            move |sums| counted(sums.temporary).filter(|_| has_temporary),
         )
-        .percentage("temporary_share", "Temporary allocations in percent of the row's allocations.", |sums| {
-            share(sums.temporary, sums.calls)
+        .percentage("temporary_share", "Temporary allocations in percent of the row's allocations.", move |sums| {
+            share(sums.temporary, sums.calls).filter(|_| has_temporary)
         })
         .bytes("bytes", "Allocated bytes, as asked for.", move |sums| counted(sums.bytes))
         .bytes("mean_size", "Bytes per allocation.", |sums| sums.bytes.checked_div(sums.calls))
-        .bytes("peak_bytes", "Live bytes when the process had most.", |sums| sums.peak_bytes)
-        .bytes("leaked_bytes", "Bytes that live at the end.", |sums| sums.live_bytes)
-        .count("leaked_blocks", "blocks", "Blocks that live at the end.", |sums| sums.live_blocks)
-        .count("foreign_frees", "blocks", "Blocks that another thread freed than allocated them.", |sums| {
-            sums.foreign_frees
+        .bytes("peak_bytes", "Live bytes when the process had most.", move |sums| has_peak.then_some(sums.peak_bytes))
+        .bytes("leaked_bytes", "Bytes that live at the end.", move |sums| has_leaked.then_some(sums.live_bytes))
+        .count("leaked_blocks", "blocks", "Blocks that live at the end.", move |sums| {
+            has_leaked.then_some(sums.live_blocks)
+        })
+        .count("foreign_frees", "blocks", "Blocks that another thread freed than allocated them.", move |sums| {
+            (!is_of_one_kind).then_some(sums.foreign_frees)
         })
 }
 
@@ -71,9 +78,9 @@ pub fn totals(selection: &Selection<'_>) -> Table {
     let heap = HeapSums::of(selection);
     let total = heap.total();
     let rows: Vec<Sums> = if heap.places.is_empty() { Vec::new() } else { vec![total] };
-    let columns = columns(total).with_all(per_step(&heap)).essential("calls temporary bytes peak_bytes leaked_bytes");
+    let columns = columns(&heap).with_all(per_step(&heap)).essential("calls temporary bytes peak_bytes leaked_bytes");
     let mut table = columns.detail("calls_share").table("heap_totals", "Heap", rows);
-    if total.calls > 0 {
+    if total.calls > 0 && !(heap.is_of_one_kind && total.temporary == 0) {
         table.note(note!(
             Fact,
             "{} of {} allocations ({}) are temporary: freed by their thread before it allocates again.",
@@ -111,10 +118,9 @@ pub fn by_function(selection: &Selection<'_>) -> Table {
         let name = row.function.map(|function| functions.get(function).identity());
         (Reverse((row.sums.calls, row.sums.bytes, row.sums.live_bytes)), name)
     });
-    let total = heap.total();
     let columns = of_function(functions)
         .on(|row: &Row| &row.function)
-        .with_all(columns(total).with_all(per_step(&heap)).on(|row: &Row| &row.sums))
+        .with_all(columns(&heap).with_all(per_step(&heap)).on(|row: &Row| &row.sums))
         .count("inclusive_calls", "allocations", "Allocations in it and in its callees.", |row: &Row| {
             row.function.map(|_| row.inclusive.calls)
         })
@@ -175,7 +181,7 @@ pub fn by_thread(selection: &Selection<'_>) -> Table {
         .text("thread", "Last name of the thread.", move |row: &Row| name(row).into())
         .number("tid", "", "Thread id.", |row: &Row| row.thread.map(|thread| capture.threads[thread.index()].tid))
         .with(crate::columns::process(capture), |row: &Row| selection.process_label(row.process).into())
-        .with_all(columns(heap.total()).on(|row: &Row| &row.sums))
+        .with_all(columns(&heap).on(|row: &Row| &row.sums))
         .essential("thread calls temporary bytes foreign_frees")
         .detail("leaked_blocks leaked_bytes")
         .table("heap_threads", "Allocations by thread", rows)

@@ -1,4 +1,4 @@
-use stepscope_model::{Capture, Counter, ProcessId, Table};
+use stepscope_model::{Capture, Counter, Origin, ProcessId, Table};
 
 use super::*;
 use crate::columns::read::cells;
@@ -37,6 +37,17 @@ fn each_allocation_counts_for_its_nearest_owned_function() {
 fn totals_say_what_lives_at_the_end_of_the_last_interval() {
     let columns = ["calls", "temporary", "temporary_share", "bytes", "peak_bytes", "leaked_bytes", "leaked_blocks"];
     assert_eq!(tables(totals, &columns), ["70 | 40 | 57.142857 | 2400 | 1300 | 1000 | 2"]);
+}
+
+#[test]
+fn kinds_of_blocks_that_a_memray_file_leaves_out_are_unknown() {
+    let mut capture = Drawing::new().window(0..100).process(7, "/usr/bin/python3").lived("main", 0..100, 100).capture;
+    drawn::allocations(&mut capture, 0..10, "main;list;malloc 10 1000 0 0 1000");
+    capture.info.origin = Origin::Imported { format: "memray".to_owned(), file: "peak.csv".to_owned() };
+    let columns = ["calls", "temporary", "temporary_share", "bytes", "peak_bytes", "leaked_bytes", "foreign_frees"];
+    let table = drawn::selected(&capture, &[], totals);
+    assert_eq!(cells(&table, &columns), ["10 | - | - | 1000 | 1000 | - | -"]);
+    assert!(table.notes.is_empty(), "{:?}", table.notes);
 }
 
 #[test]
