@@ -229,7 +229,7 @@ fn add_notes(selection: &Selection<'_>, lines: &[Line<'_>], table: &mut Table) {
     }
     let unclear = lines.iter().filter(|line| line.verdict().is_none()).count();
     if unclear > 0 {
-        table.note(note!(Fact, "{} have too few samples for a verdict.", NoteValue::plural(unclear, "line")));
+        table.note(note!(Fact, "Too few samples for a verdict: {}.", NoteValue::plural(unclear, "line")));
     }
 }
 
