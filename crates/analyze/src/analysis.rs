@@ -248,6 +248,7 @@ fn sentence(text: &str) -> &str {
 
 fn how_to_record(dimension: Dimension) -> String {
     match dimension {
+        Dimension::Cpu => "`stepscope record --dimensions cpu`".to_owned(),
         Dimension::Steps => "`stepscope record --step-function NAME`, or mark steps in the program".to_owned(),
         Dimension::Heap => "`stepscope record --with heap`".to_owned(),
         Dimension::Sharing => "`stepscope record --with sharing`".to_owned(),

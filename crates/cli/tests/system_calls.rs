@@ -154,3 +154,15 @@ fn percentiles_are_those_of_strace() {
     stepscope(folder.path(), &["import", "log", "-o", "traced"]);
     assert_eq!(p99_ns(folder.path(), "traced", "clock_nanosleep"), waits[989]);
 }
+
+#[test]
+fn without_cpu_samples_show_has_the_system_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let call = "7 1700000000.000000 getppid() = 1 <0.000010>\n";
+    fs::write(folder.path().join("log"), call.repeat(5)).unwrap();
+    let shown = stepscope(folder.path(), &["show", "log"]);
+    assert!(text(&shown.stdout).starts_with("System calls\n"), "{}", text(&shown.stdout));
+    let asked = stepscope(folder.path(), &["show", "log", "--view", "hotspots"]);
+    let asked = text(&asked.stdout);
+    assert!(asked.contains("fix: `stepscope record --dimensions cpu`."), "{asked}");
+}

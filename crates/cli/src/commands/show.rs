@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory as _, FromArgMatches};
 use stepscope_analyze::analyses::view_named;
 use stepscope_analyze::analysis::{self, AnalysisOption, OptionValues, View};
@@ -36,7 +37,7 @@ impl Show {
         let beside = load::settings_beside(&source);
         let functions = Functions::of(&capture, &self.look.owned.owned(beside.ownership.as_ref())?);
         let selection = Selection::new(&capture, &functions, &self.look.select.filter(&beside.naming))?;
-        let ViewArguments { analysis, view, options } = self.view;
+        let ViewArguments { analysis, view, options, .. } = self.view.suited_to(&selection);
         let tables = analysis::tables(analysis, view, &selection, &options);
         load::check(&capture)?;
         self.output.print(tables)?;
@@ -49,6 +50,27 @@ struct ViewArguments {
     analysis: &'static Analysis,
     view: &'static View,
     options: OptionValues,
+    is_default: bool,
+}
+
+/// What takes the place of the default view where nothing was recorded for it.
+const OTHER_DEFAULTS: [&str; 3] = ["heap", "memory-errors", "syscalls"];
+
+impl ViewArguments {
+    /// Without `--view`, the first view of what the capture has.
+    fn suited_to(self, selection: &Selection<'_>) -> Self {
+        let lacks = |analysis: &Analysis| {
+            analysis.needs.iter().any(|&dimension| analysis::not_recorded(selection, dimension).is_some())
+        };
+        if !self.is_default || !lacks(self.analysis) {
+            return self;
+        }
+        let mut others = OTHER_DEFAULTS.into_iter().filter_map(view_named);
+        match others.find(|(analysis, _)| !lacks(analysis)) {
+            Some((analysis, view)) => Self { analysis, view, ..self },
+            None => self,
+        }
+    }
 }
 
 impl std::fmt::Debug for ViewArguments {
@@ -93,7 +115,7 @@ impl Args for ViewArguments {
         let view = Arg::new("view")
             .long("view")
             .value_name("VIEW")
-            .help("What to show")
+            .help("What to show; without CPU samples heap, memory-errors or syscalls")
             .value_parser(view_parser())
             .default_value("hotspots");
         let of_analysis = |(analysis, option): (&Analysis, &'static AnalysisOption)| {
@@ -125,7 +147,8 @@ impl FromArgMatches for ViewArguments {
             }
             values.set(option, *value);
         }
-        Ok(Self { analysis, view, options: values })
+        let is_default = matches.value_source("view") != Some(ValueSource::CommandLine);
+        Ok(Self { analysis, view, options: values, is_default })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
