@@ -45,7 +45,7 @@ fn page(title: &str, body: &str) -> String {
 fn prose(text: &str) -> String {
     let parts = markup(text);
     let parts: Vec<&str> = parts.split('`').collect();
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return markup(text).into_owned();
     }
     let tagged = parts.iter().enumerate().map(|(place, part)| match place % 2 {
