@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::perf::{Arrivals, BREAKPOINTS, Breakpoint, CallRings};
-use crate::proc::Mapping;
+use crate::proc::{Mapping, SchedStat};
 use crate::{clock, proc};
 
 pub use crate::perf::CountedCall;
@@ -114,7 +114,7 @@ pub fn count_calls(
     stop: &AtomicBool,
 ) -> io::Result<CallCounts> {
     let most_per_second = most_per_second.min(MOST_PER_SECOND);
-    let mut too_often = often_called(sites, most_per_second, stop);
+    let too_often = often_called(sites, most_per_second, stop);
     let mut rings = CallRings::new(PAGES);
     let mut probes = Vec::new();
     let mut refused: BTreeMap<usize, io::Error> = BTreeMap::new();
@@ -137,14 +137,8 @@ pub fn count_calls(
         let first = refused.into_values().next();
         return Err(first.unwrap_or_else(|| io::Error::from_raw_os_error(libc::ESRCH)));
     }
-    let mut count = Count {
-        rings,
-        probes,
-        calls: vec![Vec::new(); sites.len()],
-        too_often: std::mem::take(&mut too_often),
-        ended_ns: BTreeMap::new(),
-        lost: 0,
-    };
+    let mut count =
+        Count { rings, probes, calls: vec![Vec::new(); sites.len()], too_often, ended_ns: BTreeMap::new(), lost: 0 };
     let switches = SwitchesSince::now(count.probes.iter().map(|probe| probe.tid).collect());
     let since_ns = count.settle(most_per_second);
     let begin = Instant::now();
@@ -172,7 +166,9 @@ pub fn count_calls(
 
 /// The functions that are called more often than `most_per_second`, with the rate, and when it was counted.
 fn often_called(sites: &[CallSite], most_per_second: f64, stop: &AtomicBool) -> BTreeMap<usize, (f64, Range<u64>)> {
+    // The threads of a process have the same files at the same addresses.
     let mut mapped: BTreeMap<u32, Vec<Mapping>> = BTreeMap::new();
+    let mut processes: BTreeMap<u32, u32> = BTreeMap::new();
     let mut often = BTreeMap::new();
     let indices: Vec<usize> = (0..sites.len()).collect();
     for some in indices.chunks(BREAKPOINTS) {
@@ -182,7 +178,9 @@ fn often_called(sites: &[CallSite], most_per_second: f64, stop: &AtomicBool) -> 
         let mut set: Vec<(usize, u32, Breakpoint)> = Vec::new();
         for &index in some {
             for &tid in &sites[index].threads {
-                let mappings = mapped.entry(tid).or_insert_with(|| proc::maps(tid).unwrap_or_default());
+                let process =
+                    *processes.entry(tid).or_insert_with(|| proc::status(tid).map_or(tid, |status| status.process));
+                let mappings = mapped.entry(process).or_insert_with(|| proc::maps(tid).unwrap_or_default());
                 let address = address_of(&sites[index], mappings);
                 let breakpoint = address.and_then(|address| Breakpoint::set(tid, address).ok());
                 set.extend(breakpoint.map(|breakpoint| (index, tid, breakpoint)));
@@ -241,7 +239,7 @@ impl ActiveTime {
 
 /// How long a thread waited for a CPU so far.
 fn delay_ns(tid: u32) -> Option<u64> {
-    proc::schedstat(tid, tid).ok().map(|schedule| schedule.run_queue_delay_ns)
+    schedule(tid).map(|schedule| schedule.run_queue_delay_ns)
 }
 
 /// The time of threads, in seconds, without waits for a CPU.
@@ -279,9 +277,14 @@ impl SwitchesSince {
     }
 }
 
-/// How often this thread has had the CPU. `/proc` knows each thread by its own id too.
+/// How often this thread has had the CPU.
 fn timeslices(tid: u32) -> Option<u64> {
-    proc::schedstat(tid, tid).ok().map(|schedule| schedule.timeslices)
+    schedule(tid).map(|schedule| schedule.timeslices)
+}
+
+/// `/proc` knows each thread by its own id, too.
+fn schedule(tid: u32) -> Option<SchedStat> {
+    proc::schedstat(tid, tid).ok()
 }
 
 struct Count {

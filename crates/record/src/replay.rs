@@ -11,13 +11,12 @@ use std::time::Duration;
 
 pub use stepscope_replay::Replays;
 
+use crate::perf::BREAKPOINTS;
+
 #[cfg(target_arch = "x86_64")]
 mod tracee;
 #[cfg(target_arch = "x86_64")]
 mod watch;
-
-/// The number of functions that are watched at a time.
-pub(crate) use crate::perf::BREAKPOINTS;
 
 /// How long calls of four functions are waited for and replayed, if some have repeated others. Half of it if not.
 const LONGEST_GROUP: Duration = Duration::from_secs(16);

@@ -8,6 +8,14 @@ pub(crate) use crate::visible::append;
 use crate::visible::visible;
 use stepscope_model::quantity::push_digits;
 
+/// The parts of a text, each with whether it stands between backticks. A text whose backticks are not in pairs, or are next to each other,
+/// is one part.
+pub fn code_spans(text: &str) -> impl Iterator<Item = (bool, &str)> {
+    let is_paired = text.matches('`').count().is_multiple_of(2) && !text.contains("``");
+    let parts = text.split(move |character| is_paired && character == '`');
+    parts.enumerate().map(|(place, part)| (place % 2 == 1, part))
+}
+
 /// Text for element content and double-quoted attribute values, of XML and HTML alike.
 pub fn markup(text: &str) -> Cow<'_, str> {
     let shown = visible(text);

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use stepscope_model::{Column, Kind, Note, NoteKind, Row, Table, Value};
 
+use crate::embed::code_spans;
 use crate::reading::{Field, Reading, Tone, is_prose, unit_column};
 use crate::visible::visible;
 use stepscope_model::quantity::unit_beside_name;
@@ -119,12 +120,7 @@ fn code(text: &str) -> String {
 
 /// Text in backticks as code spans; the rest with everything escaped that Markdown or HTML could read as markup.
 fn prose(text: &str) -> String {
-    let parts: Vec<&str> = text.split('`').collect();
-    if parts.len().is_multiple_of(2) || text.contains("``") {
-        return escaped(text);
-    }
-    let written = |(index, part): (usize, &&str)| if index % 2 == 1 { code(part) } else { escaped(part) };
-    parts.iter().enumerate().map(written).collect()
+    code_spans(text).map(|(is_code, part)| if is_code { code(part) } else { escaped(part) }).collect()
 }
 
 fn escaped(text: &str) -> String {

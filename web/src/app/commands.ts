@@ -1,6 +1,6 @@
 // What the reader can do, each with its keys: the help and the palette are made from it.
 
-import { computed, signal } from "@preact/signals";
+import { computed, signal, type Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
 export interface Command {
@@ -30,36 +30,31 @@ const finders = signal<readonly Finder[]>([]);
 
 export const commands = computed<Command[]>(() => lists.value.flat());
 
-/** Offers commands while the component is shown. The list must be the same one in each rendering (a constant, or `useMemo`). */
-export function useCommands(list: Command[]): void {
+export const localKeys = computed<LocalKeys[]>(() => localLists.value.flat());
+
+/** Keeps an entry in a list while the component is shown. */
+function useEntry<T>(list: Signal<readonly T[]>, entry: T): void {
   useEffect(() => {
-    lists.value = [...lists.peek(), list];
+    list.value = [...list.peek(), entry];
     return () => {
-      lists.value = lists.peek().filter((other) => other !== list);
+      list.value = list.peek().filter((other) => other !== entry);
     };
-  }, [list]);
+  }, [entry]);
 }
 
-export const localKeys = computed<LocalKeys[]>(() => localLists.value.flat());
+/** Offers commands while the component is shown. The list must be the same one in each rendering (a constant, or `useMemo`). */
+export function useCommands(list: Command[]): void {
+  useEntry(lists, list);
+}
 
 /** Lists keys in the help while the component is shown. The list must be the same one in each rendering. */
 export function useLocalKeys(list: LocalKeys[]): void {
-  useEffect(() => {
-    localLists.value = [...localLists.peek(), list];
-    return () => {
-      localLists.value = localLists.peek().filter((other) => other !== list);
-    };
-  }, [list]);
+  useEntry(localLists, list);
 }
 
 /** Offers commands that depend on what is typed into the palette. */
 export function useFinder(finder: Finder): void {
-  useEffect(() => {
-    finders.value = [...finders.peek(), finder];
-    return () => {
-      finders.value = finders.peek().filter((other) => other !== finder);
-    };
-  }, [finder]);
+  useEntry(finders, finder);
 }
 
 /**

@@ -11,7 +11,7 @@ import { FlameGraph } from "./flame/flame.tsx";
 import { Functions } from "./flame/functions.tsx";
 import { Source } from "./flame/source.tsx";
 import { SelectionBar } from "./selection.tsx";
-import { adjust, entry, go, link, manifest, pane } from "./state.ts";
+import { adjust, entry, go, hasTime, link, pane } from "./state.ts";
 import { StepStrip } from "./strip/strip.tsx";
 import { Timeline } from "./timeline/timeline.tsx";
 
@@ -31,8 +31,6 @@ const timelineHeight = signal(Math.max(140, Math.round(innerHeight * 0.34)));
 export function Explore() {
   useCommands(COMMANDS);
   if (!entry.value) return <p class="empty">There is no capture to explore. The tables hold all there is.</p>;
-  // Stacks of a file have no times.
-  const hasTime = (entry.value.duration ?? 0) > 0 || manifest.value.live;
   return (
     <div class="explore">
       <SelectionBar />
@@ -41,7 +39,7 @@ export function Explore() {
           <StepStrip />
         </Boundary>
       </section>
-      {hasTime && (
+      {hasTime.value && (
         <>
           <section class="timeline" aria-label="Timeline" style={{ height: `${timelineHeight.value}px` }}>
             <Boundary name="The timeline">

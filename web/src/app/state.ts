@@ -57,6 +57,8 @@ export const sort = part("sort");
 /** Index of the capture. If the hash names none, or one that is not there: the first of the steady phase. */
 export const capture = computed(() => captureOf(manifest.value.captures, current.value));
 export const entry = computed<CaptureEntry | undefined>(() => manifest.value.captures[capture.value]);
+/** Whether the shown capture has times, or gets some. Stacks of a file have none. */
+export const hasTime = computed(() => (entry.value?.duration ?? 0) > 0 || manifest.value.live);
 /** The capture to compare with: as chosen, else another variant of the same scenario and phase, else another run of it. */
 export const base = computed(() => baseOf(manifest.value.captures, capture.value, current.value.base));
 /** Counts how often rows of a live recording have arrived. What depends on rows alone asks again. */

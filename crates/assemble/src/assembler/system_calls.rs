@@ -235,15 +235,14 @@ mod tests {
     use crate::target::NoTarget;
     use crate::thread_timeline::InitialState;
 
-    #[derive(Default)]
-    struct Calls(Vec<SystemCalls>);
-
-    impl Sink for Calls {
-        fn take(&mut self, entry: Entry) {
-            if let Entry::SystemCalls(calls) = entry {
-                self.0.push(*calls);
+    fn calls(entries: &[Entry]) -> Vec<&SystemCalls> {
+        let mut calls = Vec::new();
+        for entry in entries {
+            if let Entry::SystemCalls(one) = entry {
+                calls.push(&**one);
             }
         }
+        calls
     }
 
     const CLOSE: u64 = Sysno::close as u64;
@@ -254,67 +253,71 @@ mod tests {
     }
 
     /// An assembler that knows one thread.
-    fn assembler(calls: &mut Calls) -> Assembler<NoTarget> {
+    fn assembler(entries: &mut Vec<Entry>) -> Assembler<NoTarget> {
         let mut assembler = Assembler::new(NoTarget, Follow::Tree, Switches::Recorded, Some(1));
         let threads = vec![InitialThread { tid: 20, name: String::new(), state: InitialState::Runnable }];
-        assembler.add_running(&InitialProcess { pid: 20, parent_pid: None, threads, mappings: Vec::new() }, calls);
+        assembler.add_running(&InitialProcess { pid: 20, parent_pid: None, threads, mappings: Vec::new() }, entries);
         assembler
     }
 
     #[test]
     fn calls_whose_records_are_all_lost_are_those_of_their_thread_even_if_it_ended() {
-        let mut calls = Calls::default();
-        let mut assembler = assembler(&mut calls);
+        let mut entries = Vec::new();
+        let mut assembler = assembler(&mut entries);
         let thread = assembler.thread_ref(20).unwrap();
-        assembler.end_process(20, 60, &mut calls);
-        assembler.add_sums(vec![sum(20, 5, 7)], &mut calls);
-        assert_eq!(calls.0.iter().map(|calls| (calls.thread, calls.amount.count)).collect::<Vec<_>>(), [(thread, 7)]);
+        assembler.end_process(20, 60, &mut entries);
+        assembler.add_sums(vec![sum(20, 5, 7)], &mut entries);
+        assert_eq!(
+            calls(&entries).iter().map(|calls| (calls.thread, calls.amount.count)).collect::<Vec<_>>(),
+            [(thread, 7)]
+        );
         assembler.add_call_times(
             vec![TimeCount::new([sum(20, 5, 7).key.as_slice(), &[10]].concat().try_into().unwrap(), 7)],
-            &mut calls,
+            &mut entries,
         );
-        assert_eq!(calls.0.last().map(|calls| calls.times.clone()), Some(vec![(10, 7)]));
+        assert_eq!(calls(&entries).last().map(|calls| calls.times.clone()), Some(vec![(10, 7)]));
         assert_eq!(assembler.losses().lost_calls, None);
     }
 
     #[test]
     fn a_sum_without_a_record_has_the_stack_of_its_place_and_the_name_of_its_file() {
-        let mut calls = Calls::default();
-        let mut assembler = assembler(&mut calls);
+        let mut entries = Vec::new();
+        let mut assembler = assembler(&mut entries);
         let thread = assembler.thread_ref(20).unwrap();
         let end =
             SumEnd { start_ns: 10, end_ns: 20, stack: Some(StackRef(4)), file: Some("/a".into()), last_ns: Some(10) };
-        assembler.add_sum(sum(20, 5, 1), thread, end, &mut calls);
+        assembler.add_sum(sum(20, 5, 1), thread, end, &mut entries);
         let named = Named { name: "/b".to_owned(), opened_as: None };
         assembler.system_calls.files.insert((9, 6), named);
-        assembler.add_sums(vec![sum(20, 5, 1), sum(20, 6, 3), sum(20, 7, 2)], &mut calls);
-        let found = calls.0[1..].iter().map(|calls| (calls.stack, calls.file.as_deref(), calls.amount.count));
+        assembler.add_sums(vec![sum(20, 5, 1), sum(20, 6, 3), sum(20, 7, 2)], &mut entries);
+        let calls = calls(&entries);
+        let found = calls[1..].iter().map(|calls| (calls.stack, calls.file.as_deref(), calls.amount.count));
         assert_eq!(found.collect::<Vec<_>>(), [(Some(StackRef(4)), Some("/b"), 3), (Some(StackRef(4)), None, 2)]);
     }
 
     #[test]
     fn calls_before_the_program_do_not_count() {
-        let mut calls = Calls::default();
-        let mut assembler = assembler(&mut calls);
+        let mut entries = Vec::new();
+        let mut assembler = assembler(&mut entries);
         let thread = assembler.thread_ref(20).unwrap();
         assembler.system_calls.note_thread(20, thread, Some(51));
-        assembler.add_sums(vec![sum(20, 5, 7)], &mut calls);
-        assembler.split(60, &mut calls, &mut Calls::default());
-        assembler.add_sums(vec![sum(20, 5, 7)], &mut calls);
-        assert!(calls.0.is_empty());
-        assembler.add_sums(vec![sum(20, 6, 7)], &mut calls);
-        assert_eq!(calls.0.len(), 1, "whatever is new since then");
+        assembler.add_sums(vec![sum(20, 5, 7)], &mut entries);
+        assembler.split(60, &mut entries, &mut Vec::new());
+        assembler.add_sums(vec![sum(20, 5, 7)], &mut entries);
+        assert!(calls(&entries).is_empty());
+        assembler.add_sums(vec![sum(20, 6, 7)], &mut entries);
+        assert_eq!(calls(&entries).len(), 1, "whatever is new since then");
     }
 
     #[test]
     fn calls_of_unknown_threads_are_counted_as_lost_once() {
-        let mut calls = Calls::default();
-        let mut assembler = assembler(&mut calls);
+        let mut entries = Vec::new();
+        let mut assembler = assembler(&mut entries);
         assembler.losses.lost_records = 1;
         for _ in 0..2 {
-            assembler.add_sums(vec![sum(21, 5, 7)], &mut calls);
+            assembler.add_sums(vec![sum(21, 5, 7)], &mut entries);
         }
-        assert!(calls.0.is_empty());
+        assert!(calls(&entries).is_empty());
         assert_eq!(assembler.losses().lost_calls, Some(7));
     }
 }

@@ -9,7 +9,7 @@ use stepscope_analyze::metrics;
 use stepscope_model::Mark;
 use stepscope_model::quantity::{self, kind_of_unit, plural};
 use stepscope_view::chart::{self, Chart, Floor};
-use stepscope_view::embed::markup;
+use stepscope_view::embed::{code_spans, markup};
 
 use super::files::PublishedFile;
 use super::publication::{Listed, Publication};
@@ -43,16 +43,11 @@ fn page(title: &str, body: &str) -> String {
 
 /// A text with names between backticks, as HTML.
 fn prose(text: &str) -> String {
-    let parts = markup(text);
-    let parts: Vec<&str> = parts.split('`').collect();
-    if parts.len().is_multiple_of(2) {
-        return markup(text).into_owned();
-    }
-    let tagged = parts.iter().enumerate().map(|(place, part)| match place % 2 {
-        0 => (*part).to_owned(),
-        _ => format!("<code>{part}</code>"),
-    });
-    tagged.collect()
+    let tagged = |(is_code, part): (bool, &str)| match is_code {
+        true => format!("<code>{}</code>", markup(part)),
+        false => markup(part).into_owned(),
+    };
+    code_spans(text).map(tagged).collect()
 }
 
 /// Whether a page is one of a site.

@@ -1,7 +1,7 @@
 //! Counts how often threads come to an instruction, by hardware breakpoints.
 //!
 //! They come and go at once. A uprobe takes the kernel up to 0.1 s each way, in which an instruction that is met a million times a second
-//! stops its program nearly.
+//! nearly stops its program.
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { weight } from "../../units.ts";
 import { useAnswer } from "../answers.ts";
 import { useLocalKeys, type LocalKeys } from "../commands.ts";
-import { adjustSelection, capture, entry, manifest, select, selection, selected } from "../state.ts";
+import { adjustSelection, capture, entry, hasTime, manifest, select, selection, selected } from "../state.ts";
 import { useSurface } from "../surface.ts";
 import { isDark } from "../theme.ts";
 import { clearSteps } from "./clear.ts";
@@ -23,8 +23,7 @@ export function CpuUse() {
   const buckets = Math.min(MOST_BUCKETS, Math.floor(rows / LEAST_SAMPLES));
   const hasSamples = buckets > 0 && duration > 0;
   const { answer } = useAnswer("usage", hasSamples ? { capture: capture.value, event, duration, buckets } : undefined, rows);
-  // Stacks of a file have no times.
-  if (duration <= 0 && !manifest.value.live) return null;
+  if (!hasTime.value) return null;
   return (
     <div class="step-strip">
       <div class="step-header">

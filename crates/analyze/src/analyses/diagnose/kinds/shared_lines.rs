@@ -95,7 +95,7 @@ impl Kind for ContendedData {
         }
         groups.retain(|group| group.lines.iter().any(|line| line.threads().len() > 1));
         let found = groups.into_iter().filter_map(|group| group.found(seen, "change the same data at once"));
-        found.filter(|found| waiting(seen, found) >= LEAST_CONTENDED).collect()
+        found.filter(|found| waiting(seen, &found.without) >= LEAST_CONTENDED).collect()
     }
 }
 
@@ -108,9 +108,9 @@ fn is_own(seen: &Seen<'_, '_>, stack: StackId) -> bool {
     functions.is_owner(leaf) || is_atomic(&own_name(&functions.get(leaf).name))
 }
 
-/// Percent of the CPU time that a finding's change takes away.
-fn waiting(seen: &Seen<'_, '_>, found: &Found) -> f64 {
-    let parts = seen.cpu.occupied().map(|(stack, amount)| (found.without.get(stack.index()), amount.weight));
+/// Percent of the CPU time that these parts of the stacks are; of no stacks if there are none.
+fn waiting(seen: &Seen<'_, '_>, without: &[f32]) -> f64 {
+    let parts = seen.cpu.occupied().map(|(stack, amount)| (without.get(stack.index()), amount.weight));
     let ns: f64 = parts.map(|(part, weight)| f64::from(part.copied().unwrap_or(0.0)) * weight as f64).sum();
     100.0 * ns / seen.total.max(1) as f64
 }
@@ -213,8 +213,10 @@ impl<'a> Group<'a> {
             offsets(seen.selection, first),
             functions(seen.selection, first),
         );
-        let found = match self.waiting(seen).map(|without| Found::of(seen, owner, title.clone(), without)) {
-            Some(found) if waiting(seen, &found) >= LEAST_WAITING => found,
+        let without = self.waiting(seen);
+        let waiting = without.as_ref().map_or(0.0, |without| waiting(seen, without));
+        let found = match without {
+            Some(without) if waiting >= LEAST_WAITING => Found::of(seen, owner, title, without),
             Some(_) if part < LEAST_UNKNOWN => return None,
             _ => Found::of_program(title, None).about(Some(owner)),
         };
@@ -229,7 +231,7 @@ impl<'a> Group<'a> {
             None if found.gain.is_some() => {
                 let told = format!(
                     "{} of the CPU time{} is spent right behind these accesses: a CPU waits there until the line is its own.",
-                    percent(waiting(seen, &found) / f64::from(OF_SHARING)),
+                    percent(waiting / f64::from(OF_SHARING)),
                     seen.of_steps()
                 );
                 let why = "Three quarters of it are taken as the gain: the rest is what such accesses cost alone, but for cores that are far from each other.";
