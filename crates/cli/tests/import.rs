@@ -44,6 +44,47 @@ fn cpu_and_cache_files_of_one_scenario_pair_up() {
 }
 
 #[test]
+fn functions_that_tools_print_differently_pair_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::write(at.join("cpu.folded"), "main;sim::World::find 600000000\nmain;sim::Each<int> 400000000\n").unwrap();
+    let simulated = "cmd: ./sim\nevents: Ir DLmr DLmw\nfl=sim.cc\nfn=sim::World::find(char const*) const\n1 600 90 0\n\
+                     fn=void sim::Each<int>(int)\n2 400 10 0\nsummary: 1000 100 0\n";
+    fs::write(at.join("cg.out"), simulated).unwrap();
+    let calls = "1 open(\"/etc/a\", O_RDONLY) = 3 <0.020000>\n > /home/sim/sim(_ZNK3sim5World4findEPKc+0x10) [0x1010]\n \
+                 > /home/sim/sim(main+0x10) [0x2010]\n";
+    fs::write(at.join("calls.txt"), calls).unwrap();
+    for (file, options) in
+        [("cpu.folded", &["--unit", "ns", "--dimension", "cpu"][..]), ("cg.out", &[]), ("calls.txt", &[])]
+    {
+        let imported = import(at, file, "steady", options);
+        assert!(imported.status.success(), "{file}: {}", text(&imported.stderr));
+    }
+    let captures = ["rank", "cpu.capture", "cg.out.capture", "calls.capture"];
+    let table =
+        json(&stepscope(at, &[&captures[..], &["--by", "score", "--owned", "sim::*", "--format", "json"]].concat()));
+    let evidence = |name: &str| row(&table, name)["evidence"].as_str().unwrap().to_owned();
+    assert_eq!(evidence("sim::World::find"), "cpu 40/40, cache 10/20, syscalls 3/10", "20 ms of 1 s");
+    assert_eq!(evidence("sim::Each<int>"), "cpu 40/40, cache 0/20, syscalls 0/10");
+    assert!(table["notes"].to_string().contains("system calls are of another run"), "{}", table["notes"]);
+}
+
+#[test]
+fn a_capture_gets_a_scenario_in_a_copy_only_if_one_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::write(at.join("cpu.folded"), "main;f 3\n").unwrap();
+    assert!(stepscope(at, &["import", "cpu.folded", "-o", "plain.steps"]).status.success());
+    let refused = stepscope(at, &["import", "plain.steps"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("name what was recorded with --scenario and --phase"), "{refused:?}");
+    assert!(import(at, "plain.steps", "steady", &["-o", "named.steps"]).status.success());
+    let read = |name: &str| stepscope_model::disk::read(&at.join(name)).unwrap();
+    assert_eq!(read("named.steps").info.scenario.as_deref(), Some("shapes"));
+    assert_eq!((read("plain.steps").info.scenario, read("named.steps").samples.len()), (None, 1));
+}
+
+#[test]
 fn a_dimension_that_the_file_contradicts_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("cpu.folded"), "main;a 2\n").unwrap();

@@ -1,4 +1,4 @@
-//! One function explained: its cost by capture, callers, paths, callees, threads, lines, waits, steps, heap and system calls.
+//! One function explained: its cost by capture, callers, paths, callees, threads, lines, waits, steps, heap, system calls, sharing and memory errors.
 //!
 //! The rank shows *that* a function is costly; these tables show *why*. All weights are of stacks that contain the function,
 //! each stack counted once:
@@ -9,6 +9,7 @@
 //! - *paths*: the owned functions from the root down to it, as own qualified names.
 //! - *leaves*: the leaves of the weight attributed to it.
 //! - *steps*: what it and its callees cost in a step, in the slowest twentieth of the steps, and in the others.
+//! - *memory errors*: those at stacks that contain it, and those of memory that it allocated or freed.
 //! - *heap*, *system calls*, *files*: those at stacks that contain it. `attributed` is the part whose nearest owned function it
 //!   is.
 //!
@@ -45,7 +46,7 @@ const LONGEST_LIST: usize = 20;
 
 /// The tables that explain a function: `explain_costs`, `explain_rank`, `explain_paths`, `explain_callers`,
 /// `explain_callees`, `explain_leaves`, `explain_threads`, `explain_lines`, `explain_blocked`, `explain_steps`,
-/// `explain_heap`, `explain_syscalls`, `explain_files`, `explain_sharing`, `explain_cache`; those without rows are left out.
+/// `explain_heap`, `explain_syscalls`, `explain_files`, `explain_sharing`, `explain_memory_errors`, `explain_cache`; those without rows are left out.
 ///
 /// # Errors
 /// If no function has the name, or several functions do.
@@ -372,7 +373,7 @@ fn class_times(calls: &Calls<'_, '_>) -> [ClassTime; WaitClass::ALL.len()] {
 
 #[cfg(test)]
 mod tests {
-    use stepscope_model::{Capture, Event};
+    use stepscope_model::{Capture, Event, MemoryError};
 
     use super::*;
     use crate::columns::read::cells;
@@ -505,6 +506,32 @@ mod tests {
             .folded(Event::weighed("cache-misses", "misses"), "main;gz::Chase 80\nmain;gz::Run 20")
             .capture;
         assert_eq!(rows(&capture, "gz::Chase", "explain_cache", &["verdict", "ratio"]), ["hostile | 4"]);
+    }
+
+    #[test]
+    fn memory_errors_of_a_function_are_those_that_it_made_and_those_of_its_memory() {
+        let mut capture = drawn::folded("main;sim::Use 1\nmain;sim::Make;malloc 1\nmain;sim::Other 1");
+        let [used, made, other] = [0, 1, 2].map(|sample: usize| capture.samples[sample].stack);
+        for (kind, stack, allocated, count) in
+            [("use after free", used, made, 3), ("leak", made, None, 2), ("data race", other, used, 1)]
+        {
+            capture.memory_errors.push(MemoryError {
+                tool: "asan".into(),
+                kind: kind.into(),
+                message: "m".into(),
+                process: None,
+                stack,
+                allocated,
+                other: None,
+                count,
+                bytes: None,
+                first_ns: None,
+            });
+        }
+        assert_eq!(
+            rows(&capture, "sim::Make", "explain_memory_errors", &["kind", "role", "count"]),
+            ["use after free | allocated the memory | 3", "leak | made it | 2"]
+        );
     }
 
     #[test]

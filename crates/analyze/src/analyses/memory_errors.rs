@@ -32,6 +32,13 @@ pub(crate) fn selected<'a>(selection: &'a Selection<'_>) -> impl Iterator<Item =
     errors.filter(|error| selection.has_stack(error.stack) && selection.has_time(error.first_ns))
 }
 
+/// The selected errors, the severest first.
+pub(crate) fn by_severity<'a>(selection: &'a Selection<'_>) -> Vec<&'a MemoryError> {
+    let mut errors: Vec<&MemoryError> = selected(selection).collect();
+    errors.sort_by_key(|error| (severity(&error.kind), error.first_ns, Reverse(error.bytes), Reverse(error.count)));
+    errors
+}
+
 /// Number of errors that count: rows but blocks that live at the exit.
 pub(crate) fn count(selection: &Selection<'_>) -> usize {
     selected(selection).filter(|error| &*error.kind != "live at exit").count()
@@ -48,8 +55,7 @@ fn described(selection: &Selection<'_>, stack: Option<StackId>) -> Option<String
 pub fn table(selection: &Selection<'_>) -> Table {
     let loops = Loops::of(selection);
     let steps = loops.as_ref().map(|loops| loops.main());
-    let mut rows: Vec<&MemoryError> = selected(selection).collect();
-    rows.sort_by_key(|error| (severity(&error.kind), error.first_ns, Reverse(error.bytes), Reverse(error.count)));
+    let rows = by_severity(selection);
     let step = |error: &MemoryError| {
         let steps = steps?;
         Some(steps.rows()[steps.at(error.first_ns?)?].index)

@@ -15,7 +15,10 @@
 //! | `heap.allocations`, `heap.temporary` | heap allocations, and the [temporary](crate::analyses::heap) ones; per step |
 //! | `heap.allocated` | bytes that they asked for; per step |
 //! | `heap.peak` | live bytes when a process had most, of all processes together |
+//! | `heap.leaked` | live bytes at the end, of all processes together |
 //! | `syscalls.count`, `syscalls.errors` | system calls, and those that failed; per step |
+//! | `sharing.hitm` | sampled loads of [lines](crate::analyses::sharing) that another core had modified; per step |
+//! | `sharing.awaited` | CPU samples at which a CPU waits for a line that threads share, where accesses were sampled in software; per step |
 //! | `memory_errors` | rows of [memory errors](crate::analyses::memory_errors), if a checker ran |
 //! | `syscalls.time` | time within system calls that do not wait for others; per step |
 //! | `instructions` | instructions that the CPU counted; per step. In a simulation, all of the program's |
@@ -26,8 +29,9 @@
 use std::borrow::Cow;
 
 pub use stepscope_model::Better;
-use stepscope_model::{OwnMetric, WaitState};
+use stepscope_model::{DataAccess, OwnMetric, WaitState};
 
+use crate::analyses::sharing::{Line, hitm};
 use crate::analyses::{cache, memory_errors, resources};
 use crate::analysis::has_checker;
 use crate::query::basis::Basis;
@@ -99,7 +103,7 @@ pub fn place(name: &str) -> usize {
 }
 
 /// Every metric, in the order of tables.
-pub const NAMES: [&str; 28] = [
+pub const NAMES: [&str; 31] = [
     "rtf",
     "step.mean",
     "step.median",
@@ -120,9 +124,12 @@ pub const NAMES: [&str; 28] = [
     "heap.temporary",
     "heap.allocated",
     "heap.peak",
+    "heap.leaked",
     "syscalls.count",
     "syscalls.errors",
     "syscalls.time",
+    "sharing.hitm",
+    "sharing.awaited",
     "memory_errors",
     "instructions",
     "cache.ipc",
@@ -162,6 +169,7 @@ pub fn of(selection: &Selection<'_>, basis: Basis) -> Vec<Metric> {
     found.of_totals(inside);
     found.of_heap(selection);
     found.of_system_calls(inside);
+    found.of_sharing(selection);
     found.of_memory_errors(selection);
     found.of_cache(selection);
     found.metrics.extend(selection.capture().info.own_metrics.iter().flat_map(of_own));
@@ -269,6 +277,20 @@ impl Found {
             }
         }
         self.add("heap.peak", "bytes", Some(total.peak_bytes.max(0) as f64));
+        let has_leaked = !heap.is_of_one_kind || total.live_blocks != 0;
+        self.add("heap.leaked", "bytes", has_leaked.then_some(total.live_bytes.max(0) as f64));
+    }
+
+    /// Accesses to lines that threads share. They have no times, so all of the recording counts.
+    fn of_sharing(&mut self, whole: &Selection<'_>) {
+        let accesses = &whole.capture().data_accesses;
+        let lines = Line::all(whole);
+        let sum = |of: fn(&DataAccess) -> Option<u64>| {
+            let in_lines = || lines.iter().filter_map(|line| line.known_sum(of)).sum::<u64>();
+            accesses.iter().any(|access| of(access).is_some()).then(|| in_lines() as f64)
+        };
+        self.add_cost("sharing.hitm", "loads", sum(hitm));
+        self.add_cost("sharing.awaited", "samples", sum(|access| access.awaited));
     }
 
     fn of_memory_errors(&mut self, whole: &Selection<'_>) {
@@ -360,6 +382,7 @@ mod tests {
                 ("heap.temporary", "allocations/step", 10.0),
                 ("heap.allocated", "bytes/step", 200.0),
                 ("heap.peak", "bytes", 10.0),
+                ("heap.leaked", "bytes", 0.0),
             ]
         );
         let metrics = drawn::selected(&capture, &[], |selection| of(selection, Basis::PerSecond));

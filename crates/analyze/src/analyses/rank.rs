@@ -42,7 +42,8 @@
 //! Evidence of several captures is joined only if scenario, variant, phase, command and build are the same. (A join by file
 //! names paired loading with runtime, and one world with another's misses: erratum 4.) Notes name other captures. A table is
 //! about one phase; captures whose phase is unknown are ranked apart from those with one, and so are captures that need not
-//! [count the same](pairing::alike). Functions are joined by exact name and module (erratum 5), delays with functions on the delayed threads
+//! [count the same](pairing::alike). Functions are joined by exact name and module (erratum 5), or by what
+//! [tools print differently](crate::query::partners) of them, delays with functions on the delayed threads
 //! only (erratum 10), waits by nearest owned caller (erratum 11). Ties are ordered by the other figure, then by name
 //! (erratum 16).
 //!
@@ -126,6 +127,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     table.add_notes(costs.iter().map(|one| one.extent.note(one.under_owned, basis).about(&one.label)));
     table.add_notes(costs.iter().filter_map(|one| Some(one.extent.loading_note()?.about(&one.label))));
     table.add_notes(scenarios.iter().flat_map(Scenario::apart));
+    table.add_notes(costs.iter().filter_map(|one| Some(one.other_run_note()?.about(&one.label))));
     table.add_notes(all.iter().filter(|costs| !costs.has_cpu()).map(|one| {
         note!(Loss, "Not used: no CPU samples, and no capture of the same scenario that has some.").about(&one.label)
     }));

@@ -23,6 +23,7 @@ pub(crate) mod machine_speed;
 pub mod naming;
 pub mod off_cpu;
 pub mod ownership;
+pub(crate) mod partners;
 pub mod pattern;
 pub mod process_label;
 pub mod qualified_name;

@@ -90,6 +90,17 @@ pub fn own_name(name: &str) -> Cow<'_, str> {
     own_name_within(cut(name), DEEPEST_SELF_TYPE)
 }
 
+/// The [own name](own_name) with the template arguments, which tell instances of a template apart, and without what tools print
+/// differently: spaces, and the inline namespace of strings.
+pub fn instance_name(name: &str) -> String {
+    let text = bare(cut(name));
+    let kept = match plain_name(text) {
+        Some(plain) => plain.to_owned(),
+        None => Scanner { keeps_arguments: true, ..Scanner::of(text, DEEPEST_SELF_TYPE) }.run(),
+    };
+    kept.replace("__cxx11::", "").replace(' ', "")
+}
+
 /// What is parsed of a name.
 fn cut(name: &str) -> &str {
     if name.len() <= LONGEST {
@@ -110,18 +121,28 @@ pub fn trait_name(name: &str) -> Option<String> {
 }
 
 fn own_name_within(name: &str, depth: u32) -> Cow<'_, str> {
-    let text = without_prefixes(without_annotation(name.trim()));
+    let text = bare(name);
+    if let Some(plain) = plain_name(text) {
+        return Cow::Borrowed(plain);
+    }
+    let scanned = Scanner::of(text, depth).run();
+    if scanned.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(scanned) }
+}
+
+/// A name without the remarks of tools and demanglers around it.
+fn bare(name: &str) -> &str {
+    without_prefixes(without_annotation(name.trim()))
+}
+
+/// The own name of a function where it is a part of the text as it stands.
+fn plain_name(text: &str) -> Option<&str> {
     if text.starts_with('[') || ANNOTATIONS.contains(&text) {
-        return Cow::Borrowed(text);
+        return Some(text);
     }
     if let Some((name, _file)) = python_function(text) {
-        return Cow::Borrowed(name);
+        return Some(name);
     }
-    if text.bytes().all(is_plain) {
-        return Cow::Borrowed(without_clone_suffix(text));
-    }
-    let scanned = Scanner { text, at: 0, kept: String::with_capacity(text.len().min(128)), depth }.run();
-    if scanned.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(scanned) }
+    text.bytes().all(is_plain).then(|| without_clone_suffix(text))
 }
 
 fn without_annotation(text: &str) -> &str {
@@ -294,6 +315,8 @@ struct Scanner<'a> {
     at: usize,
     kept: String,
     depth: u32,
+    /// Whether template arguments stay in the name.
+    keeps_arguments: bool,
 }
 
 /// Whether more of the name can follow.
@@ -302,7 +325,11 @@ enum Next {
     End,
 }
 
-impl Scanner<'_> {
+impl<'a> Scanner<'a> {
+    fn of(text: &'a str, depth: u32) -> Self {
+        Self { text, at: 0, kept: String::with_capacity(text.len().min(128)), depth, keeps_arguments: false }
+    }
+
     fn run(mut self) -> String {
         while let Some(&byte) = self.text.as_bytes().get(self.at) {
             let next = match byte {
@@ -373,7 +400,8 @@ impl Scanner<'_> {
         if self.kept.ends_with("::") {
             self.kept.truncate(self.kept.len() - 2);
         }
-        self.skip_to(end_of_brackets(self.text, self.at))
+        let end = end_of_brackets(self.text, self.at);
+        if self.keeps_arguments { self.keep_to(end) } else { self.skip_to(end) }
     }
 
     fn self_type(&mut self) -> Next {

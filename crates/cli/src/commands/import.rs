@@ -15,7 +15,8 @@ use crate::{load, progress};
 /// massif, memray, strace.
 #[derive(Debug, Args)]
 pub struct Import {
-    /// The file, or the folder of a CTF trace; `-` for standard input.
+    /// The file, or the folder of a CTF trace; `-` for standard input. With --scenario or --phase also a capture, of which a copy
+    /// is made.
     file: PathBuf,
     /// Folder of the new capture [default: FILE with the extension `.capture`].
     #[arg(short, long, value_name = "FOLDER")]
@@ -51,10 +52,17 @@ const DIMENSIONS: &[Choice<Dimension>] = &[
 
 impl Import {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        if self.file.is_dir() && !import::is_input_folder(&self.file) {
+        let is_capture = disk::is_capture(&self.file);
+        if self.file.is_dir() && !is_capture && !import::is_input_folder(&self.file) {
             let name = self.file.display();
             return Err(Failure::Usage(format!(
                 "{name}: a folder without a trace; name a file that another tool wrote"
+            )));
+        }
+        if is_capture && (self.dimension.is_some() || (self.scenario.is_none() && self.phase.is_none())) {
+            let name = self.file.display();
+            return Err(Failure::Usage(format!(
+                "{name}: a capture; name what was recorded with --scenario and --phase, or open it with `stepscope show {name}`"
             )));
         }
         let output = match self.output {
@@ -66,7 +74,10 @@ impl Import {
         let part = disk::PartFolder::beside(&output).ok();
         let folder = part.as_ref().map(|part| part.path().to_owned());
         let options = ImportOptions { folder, ..self.reading.options(&self.symbols)? };
-        let mut capture = load::import(&self.file, &options)?;
+        let mut capture = match is_capture {
+            true => load::capture_with(&self.file, &options)?,
+            false => load::import(&self.file, &options)?,
+        };
         let info = &mut capture.info;
         info.scenario = self.scenario.or(info.scenario.take());
         info.variant = self.variant.or(info.variant.take());

@@ -120,10 +120,10 @@ impl Limited {
             Limited::Function(_) | Limited::Thread(_) => return Unit::Nanoseconds,
         };
         match name.as_str() {
-            "rss.peak" | "io.read" | "io.written" | "heap.allocated" | "heap.peak" => Unit::Bytes,
+            "rss.peak" | "io.read" | "io.written" | "heap.allocated" | "heap.peak" | "heap.leaked" => Unit::Bytes,
             "rtf" | "cores" | "faults.minor" | "faults.major" | "switches" => Unit::Plain,
             name if EXACT_COUNTS.contains(&name) => Unit::Plain,
-            name if name.starts_with("cache.") => Unit::Plain,
+            name if ["cache.", "sharing."].iter().any(|prefix| name.starts_with(prefix)) => Unit::Plain,
             _ => Unit::Nanoseconds,
         }
     }

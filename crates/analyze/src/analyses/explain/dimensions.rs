@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
-use stepscope_model::{StackId, Table};
+use stepscope_model::{MemoryError, StackId, Table};
 
 use super::calls::Calls;
 use super::{LONGEST_LIST, capture, common_unit};
+use crate::analyses::memory_errors;
 use crate::analyses::sharing::LineOfFunction;
 use crate::analyses::system_calls::{self, OfFile};
+use crate::query::attributed_place::place;
 use crate::query::heap::{HeapSums, Sums};
 use crate::query::steps::Loops;
 use crate::query::system_calls::{CallSum, SelectedCalls};
 
 /// The tables of all dimensions but CPU and waits.
 pub(super) fn tables(calls: &[Calls<'_, '_>]) -> Vec<Table> {
-    vec![steps(calls), heap(calls), system_calls(calls), files(calls), sharing(calls)]
+    vec![steps(calls), heap(calls), system_calls(calls), files(calls), sharing(calls), memory_errors(calls)]
 }
 
 /// The percentile from which on steps are slow.
@@ -205,4 +207,39 @@ fn sharing(calls: &[Calls<'_, '_>]) -> Table {
         )
         .essential("line object verdict samples hitm")
         .table("explain_sharing", "Cache lines that it shares with other threads", calls.iter().flat_map(of_capture))
+}
+
+fn memory_errors(calls: &[Calls<'_, '_>]) -> Table {
+    struct Row<'c> {
+        label: String,
+        error: &'c MemoryError,
+        role: &'static str,
+        place: Option<String>,
+    }
+    fn of_error<'c>(one: &Calls<'_, '_>, error: &'c MemoryError) -> Option<Row<'c>> {
+        let roles = [
+            ("made it", error.stack),
+            ("allocated the memory", error.allocated),
+            ("freed or used it before", error.other),
+        ];
+        let (role, stack) = roles.into_iter().find(|(_, stack)| one.is_under(*stack))?;
+        Some(Row { label: one.label(), error, role, place: place(one.selection, stack) })
+    }
+    let rows = calls.iter().flat_map(|one| {
+        let errors = memory_errors::by_severity(one.selection).into_iter();
+        errors.filter_map(|error| of_error(one, error)).take(LONGEST_LIST)
+    });
+    capture(|row: &Row<'_>| row.label.clone())
+        .text("kind", "What is wrong. All checkers share these words.", |row| (&*row.error.kind).into())
+        .text("role", "What the function, or one that it calls, has to do with it.", |row| row.role.into())
+        .text("error_place", "File and line in the function to which that is attributed.", |row| {
+            row.place.as_deref().into()
+        })
+        .count("count", "errors", "How often the checker saw it; of a leak, the number of blocks.", |row| {
+            row.error.count
+        })
+        .bytes("bytes", "Bytes of a leak.", |row| row.error.bytes)
+        .text("tool", "The checker.", |row| (&*row.error.tool).into())
+        .essential("kind role error_place count")
+        .table("explain_memory_errors", "Its memory errors", rows)
 }

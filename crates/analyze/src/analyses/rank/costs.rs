@@ -1,6 +1,9 @@
 //! [`Costs`]: the evidence of one scenario, by function.
 
+use std::ops::AddAssign;
+
 use rustc_hash::{FxHashMap, FxHashSet};
+use stepscope_model::{Note, note};
 
 use crate::analyses::rank::extent::Extent;
 use crate::analyses::rank::pairing::Scenario;
@@ -10,6 +13,7 @@ use crate::query::coverage::cpu_ns;
 use crate::query::events;
 use crate::query::functions::{Caller, FunctionId, Identity};
 use crate::query::heap::{AllocationRates, HeapSums};
+use crate::query::partners::Partners;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
 use crate::query::system_calls::SelectedCalls;
@@ -31,6 +35,10 @@ pub(super) struct Costs {
     delayed: Option<FxHashSet<Identity>>,
     allocations: Option<Rates<AllocationRates>>,
     system_calls: Option<Rates<SystemCalls>>,
+    /// The functions of the captures with CPU samples, by which those of the others are named.
+    partners: Partners,
+    /// CPU time of all those captures, in ns; `None` where their samples count something else.
+    cpu_ns: Option<f64>,
 }
 
 /// What functions do in a step, or in the whole recording without steps, and the CPU time there.
@@ -39,6 +47,8 @@ struct Rates<T> {
     cpu_ns: f64,
     /// Milliseconds of wall time; `None` for a step.
     wall_ms: Option<f64>,
+    /// Whether the CPU time is that of another capture.
+    of_other_run: bool,
 }
 
 /// System calls of a function.
@@ -47,6 +57,13 @@ pub(super) struct SystemCalls {
     pub(super) count: f64,
     /// Time within those that do not wait for others.
     pub(super) busy_ns: f64,
+}
+
+impl AddAssign for SystemCalls {
+    fn add_assign(&mut self, other: Self) {
+        self.count += other.count;
+        self.busy_ns += other.busy_ns;
+    }
 }
 
 /// Blocked time by attributed caller, and the callers' places, the most blocked one first.
@@ -69,6 +86,8 @@ impl Costs {
             delayed: None,
             allocations: None,
             system_calls: None,
+            partners: Partners::of(scenario.cpu()),
+            cpu_ns: scenario.cpu().map(whole_cpu_ns).sum(),
         };
         for selection in scenario.cpu() {
             costs.is_memory |= selection.event().is_some_and(events::is_memory);
@@ -105,7 +124,12 @@ impl Costs {
             let (total, by_function) = self.misses.get_or_insert_default();
             let weights = StackWeights::of_samples(&selection.of_event(event));
             *total += weights.total().weight;
-            add_by_identity(by_function, selection, &weights.attributed_by_function(selection.functions()));
+            add_by_identity(
+                by_function,
+                &self.partners,
+                selection,
+                &weights.attributed_by_function(selection.functions()),
+            );
         }
     }
 
@@ -116,7 +140,8 @@ impl Costs {
             let (whole, by_function) = self.modified.get_or_insert_default();
             *whole += u128::from(hits);
             if let Caller::Function(id) = selection.functions().caller(access.stack) {
-                *by_function.entry(selection.functions().get(id).identity()).or_default() += u128::from(hits);
+                let identity = self.partners.identity(selection.functions().get(id));
+                *by_function.entry(identity).or_default() += u128::from(hits);
             }
         }
     }
@@ -128,7 +153,12 @@ impl Costs {
         let blocked =
             self.blocked.get_or_insert_with(|| Blocked { ns: FxHashMap::default(), places: FxHashMap::default() });
         let weights = StackWeights::of_blocked(selection);
-        add_by_identity(&mut blocked.ns, selection, &weights.attributed_by_function(selection.functions()));
+        add_by_identity(
+            &mut blocked.ns,
+            &self.partners,
+            selection,
+            &weights.attributed_by_function(selection.functions()),
+        );
     }
 
     /// Callers with equal times share the better place.
@@ -150,7 +180,7 @@ impl Costs {
             let weights = StackWeights::of_samples(&selection.of_thread(delays.thread));
             let attributed = weights.attributed_by_function(selection.functions());
             let running = selection.functions().all().filter(|(id, _)| !attributed[id.index()].is_zero());
-            delayed.extend(running.map(|(_, function)| function.identity()));
+            delayed.extend(running.map(|(_, function)| self.partners.identity(function)));
         }
     }
 
@@ -161,7 +191,7 @@ impl Costs {
         }
         let heap = HeapSums::of(selection);
         let sums = heap.by_caller(selection.functions());
-        self.allocations = Rates::of(selection, heap.has_steps, sums, |sums, in_step| sums.rates(in_step));
+        self.allocations = Rates::of(self, selection, heap.has_steps, sums, |sums, in_step| sums.rates(in_step));
     }
 
     /// Adds the first capture with system calls.
@@ -173,7 +203,7 @@ impl Costs {
         let functions = selection.functions();
         let sums = calls.by(|calls| Some(functions.caller(calls.stack)));
         let steps = calls.steps.map_or(1.0, |steps| steps as f64);
-        self.system_calls = Rates::of(selection, calls.steps.is_some(), sums, |sum, in_step| {
+        self.system_calls = Rates::of(self, selection, calls.steps.is_some(), sums, |sum, in_step| {
             let (count, busy_ns) =
                 if in_step { (sum.in_steps.count, sum.in_steps.busy_ns) } else { (sum.count, sum.busy_ns) };
             let per = if in_step { steps } else { 1.0 };
@@ -195,6 +225,20 @@ impl Costs {
 
     pub(super) fn inclusive(&self, function: &Identity) -> u128 {
         self.by_function.get(function).map_or(0, |sums| sums.1)
+    }
+
+    /// Says which counts are of another run than the CPU time that they are compared with.
+    pub(super) fn other_run_note(&self) -> Option<Note> {
+        let allocations = self.allocations.as_ref().filter(|rates| rates.of_other_run).map(|_| "allocations");
+        let calls = self.system_calls.as_ref().filter(|rates| rates.of_other_run).map(|_| "system calls");
+        let what: Vec<&str> = allocations.into_iter().chain(calls).collect();
+        (!what.is_empty()).then(|| {
+            note!(
+                Limit,
+                "Counts of {} are of another run than the CPU time: both are taken as the same work.",
+                what.join(" and ")
+            )
+        })
     }
 
     pub(super) fn has_cpu(&self) -> bool {
@@ -236,33 +280,37 @@ impl Costs {
     }
 }
 
-impl<T: Copy + Default> Rates<T> {
-    /// `None` if the CPU time is not known.
+impl<T: Copy + Default + AddAssign> Rates<T> {
+    /// What was counted in a capture: in a step, if it has steps and CPU time of its own. Otherwise all of it, beside all the CPU
+    /// time of the scenario. `None` if that is not known.
     fn of<S>(
+        costs: &Costs,
         selection: &Selection<'_>,
-        in_step: bool,
+        has_steps: bool,
         sums: impl IntoIterator<Item = (Caller, S)>,
         rate: impl Fn(&S, bool) -> T,
     ) -> Option<Self> {
-        let loops = Loops::of_costs(selection).filter(|_| in_step);
+        let loops = Loops::of_costs(selection).filter(|_| has_steps);
         let of_steps = loops.as_ref().map(|loops| selection.within(loops.main().span.clone()));
-        let sampled = |selection: &Selection<'_>| {
-            let in_ns = selection.event().is_some_and(|event| event.unit == "ns");
-            in_ns.then(|| StackWeights::of_samples(selection).total().weight as f64)
-        };
-        let cpu_ns = |selection: &Selection<'_>| cpu_ns(selection).map(|ns| ns as f64).or_else(|| sampled(selection));
-        let cpu_ns = cpu_ns(of_steps.as_ref().unwrap_or(selection)).filter(|ns| *ns > 0.0)?;
-        let steps = loops.as_ref().map(|loops| loops.main().count() as f64);
+        let own_ns = whole_cpu_ns(of_steps.as_ref().unwrap_or(selection)).filter(|ns| *ns > 0.0);
+        let cpu_ns = own_ns.or(costs.cpu_ns.filter(|ns| *ns > 0.0))?;
+        let steps = loops.as_ref().filter(|_| own_ns.is_some()).map(|loops| loops.main().count() as f64);
         let functions = selection.functions();
         let of_function = |(caller, sums): (Caller, S)| match caller {
-            Caller::Function(id) => Some((functions.get(id).identity(), rate(&sums, steps.is_some()))),
+            Caller::Function(id) => Some((costs.partners.identity(functions.get(id)), rate(&sums, steps.is_some()))),
             Caller::NotOwned | Caller::NoStack => None,
         };
-        let wall_ms = || selection.wall_ns().map_or(f64::INFINITY, |wall| wall as f64 / 1e6);
+        let mut by_function: FxHashMap<Identity, T> = FxHashMap::default();
+        for (identity, rates) in sums.into_iter().filter_map(of_function) {
+            *by_function.entry(identity).or_default() += rates;
+        }
+        let wall_ns = if own_ns.is_some() { selection.wall_ns() } else { costs.extent.wall_ns() };
+        let wall_ms = wall_ns.map_or(f64::INFINITY, |wall| wall as f64 / 1e6);
         Some(Self {
-            by_function: sums.into_iter().filter_map(of_function).collect(),
+            by_function,
             cpu_ns: cpu_ns / steps.unwrap_or(1.0),
-            wall_ms: if steps.is_some() { None } else { Some(wall_ms()) },
+            wall_ms: if steps.is_some() { None } else { Some(wall_ms) },
+            of_other_run: own_ns.is_none(),
         })
     }
 
@@ -298,11 +346,23 @@ impl Rates<SystemCalls> {
     }
 }
 
-fn add_by_identity(sums: &mut FxHashMap<Identity, u128>, selection: &Selection<'_>, amounts: &[Amount]) {
+/// CPU time of a selection as the kernel counts it, or as sampled. `None` if its samples count something else.
+fn whole_cpu_ns(selection: &Selection<'_>) -> Option<f64> {
+    let is_in_ns = selection.event().is_some_and(|event| event.unit == "ns");
+    let sampled = || is_in_ns.then(|| StackWeights::of_samples(selection).total().weight as f64);
+    cpu_ns(selection).map(|ns| ns as f64).or_else(sampled)
+}
+
+fn add_by_identity(
+    sums: &mut FxHashMap<Identity, u128>,
+    partners: &Partners,
+    selection: &Selection<'_>,
+    amounts: &[Amount],
+) {
     for (id, function) in selection.functions().all() {
         let amount = amounts[id.index()];
         if amount.weight > 0 {
-            *sums.entry(function.identity()).or_default() += amount.weight;
+            *sums.entry(partners.identity(function)).or_default() += amount.weight;
         }
     }
 }

@@ -1,8 +1,10 @@
 use stepscope_model::{Capture, DataAccess, Process, ProcessId, ThreadId};
 
 use super::tables::{LineOfFunction, tables};
+use crate::analyses::metrics;
 use crate::columns::read::cells;
 use crate::drawn;
+use crate::query::basis::Basis;
 
 /// Threads `a`, `b` and `c` of a process, each in a function of its name.
 fn capture() -> Capture {
@@ -53,6 +55,23 @@ fn threads_that_write_different_bytes_share_falsely_and_the_same_bytes_truly() {
         ["0x1000 | false sharing | 60 | 0", "0x2000 | true sharing | 60 | 100"],
         "a line of one thread and a line that nobody writes are left out"
     );
+}
+
+#[test]
+fn metrics_count_what_happens_on_shared_lines_alone_and_only_what_was_recorded() {
+    let metrics = |capture: &Capture| -> Vec<(String, f64)> {
+        let all = drawn::selected(capture, &[], |selection| metrics::of(selection, Basis::PerSecond));
+        let of_sharing = all.into_iter().filter(|metric| metric.name.starts_with("sharing."));
+        of_sharing.map(|metric| (metric.name.into_owned(), metric.value)).collect()
+    };
+    let mut sampled = capture();
+    (sampled.info.start_ns, sampled.info.end_ns) = (Some(0), Some(1_000_000_000));
+    let mut decoded = sampled.clone();
+    add(&mut sampled, 0x1000, "a 0 8 30 30 5, b 8 8 30 30 6, c 64 8 9 9 7");
+    assert_eq!(metrics(&sampled), [("sharing.hitm".to_owned(), 11.0)]);
+    add(&mut decoded, 0x1000, "a 0 8 30 30, b 8 8 30 30, c 64 8 9 9");
+    decoded.data_accesses.iter_mut().for_each(|access| access.awaited = Some(4));
+    assert_eq!(metrics(&decoded), [("sharing.awaited".to_owned(), 8.0)]);
 }
 
 #[test]

@@ -33,6 +33,19 @@ fn return_types_and_template_arguments_are_not_part_of_the_name() {
 }
 
 #[test]
+fn instances_of_a_template_have_the_same_name_however_a_tool_prints_it() {
+    let printed = [
+        "void sim::Each<std::vector<sim::A, std::allocator<sim::A>>>(int) const",
+        "sim::Each<std::vector<sim::A, std::allocator<sim::A> > >",
+    ];
+    assert_eq!(printed.map(instance_name), ["sim::Each<std::vector<sim::A,std::allocator<sim::A>>>"; 2]);
+    assert_eq!(instance_name("std::__cxx11::basic_string<char>::size() const"), "std::basic_string<char>::size");
+    assert_eq!(instance_name("sim::World::find(char const*) const"), "sim::World::find");
+    assert_ne!(instance_name("sim::Each<int>(int)"), instance_name("sim::Each<long>(long)"));
+    assert_eq!(["main", "[unknown]", "py::f:/a.py"].map(instance_name), ["main", "[unknown]", "f"]);
+}
+
+#[test]
 fn names_cut_at_a_parenthesis_are_read_as_far_as_they_go() {
     check(
         "
