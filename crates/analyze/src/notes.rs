@@ -18,13 +18,15 @@ pub(crate) fn found_step_note(selections: &[Selection<'_>]) -> Option<Note> {
     let mut found = selections.iter().filter_map(|one| Some((one.capture().info.found_step.as_deref()?, one)));
     let (function, capture) = found.next().map(|(function, selection)| (function, selection.capture()))?;
     if !has_enough(capture) {
-        return Some(note!(
+        let late = note!(
             Limit,
             "`record` found {} as steps, but late: {} of them were recorded, which is too few. Costs are not divided by steps. \
              Record for longer, or name the step: `record --step NAME`.",
             what_steps_are(function),
             NoteValue::number(capture.steps.len() as u64)
-        ));
+        );
+        let program = || program_name(&capture.info.command).map(str::to_owned);
+        return Some(late.about(capture.info.label().or_else(program).unwrap_or_default()));
     }
     Some(note!(
         Fact,

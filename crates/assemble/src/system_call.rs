@@ -16,6 +16,8 @@ pub struct Sum {
 impl Sum {
     /// Words of its key: thread and call, instruction, stack pointer, inode, device.
     pub const KEY_WORDS: usize = 5;
+    /// The first of them, which are its place: thread and call, instruction, stack pointer.
+    pub const PLACE_WORDS: usize = 3;
     /// Words of its value.
     pub const VALUE_WORDS: usize = 7;
     /// Offset in the value of the number of calls.
@@ -55,6 +57,11 @@ impl Sum {
     /// The file's device and inode, if the call has a file.
     pub fn file(&self) -> Option<(u64, u64)> {
         (self.key[3] != 0).then_some((self.key[4], self.key[3]))
+    }
+
+    /// Whether it is of any place of a thread: what had no room among the sums by place.
+    pub(crate) fn is_of_any_place(&self) -> bool {
+        self.key[1..] == [0; Self::KEY_WORDS - 1]
     }
 
     /// The end of its last call.

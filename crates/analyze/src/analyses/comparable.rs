@@ -5,7 +5,7 @@
 //! - *refused* unless the user allows it, and then noted in every output: another machine (host, CPU model, number of
 //!   CPUs, memory, hypervisor) that has no recordings of one side, another kind of build (debug against release), another scenario or phase (erratum 4 of
 //!   the Gazebo study paired loading with runtime and one world with another);
-//! - *noted*: kernel, governor, version of the recorder, background load, CPU time taken by the hypervisor, heat.
+//! - *noted*: program, kernel, governor, version of the recorder, background load, CPU time taken by the hypervisor, heat.
 //!
 //! A property that a recording lacks is no difference.
 
@@ -80,7 +80,11 @@ pub fn differences(recordings: &[(&str, &CaptureInfo)]) -> Differences {
             found.refused.push(Refusal { kind, what: format!("the captures {what}: {values}") });
         }
     }
-    let remarked: [(&str, Property<'_>); 4] = [
+    let remarked: [(&str, Property<'_>); 5] = [
+        ("Programs differ", &|info| {
+            let program = std::path::Path::new(info.command.first()?).file_name()?;
+            Some(program.to_string_lossy().into_owned())
+        }),
         ("Kernels differ", &|info| Some(info.machine.as_ref()?.kernel.clone())),
         ("Frequency governors differ", &|info| info.machine.as_ref()?.governor.clone()),
         ("Governors at the end differ", &|info| info.conditions.as_ref()?.end_governor.clone()),
@@ -235,6 +239,15 @@ mod tests {
         let all = [("before", &one), ("after", &one), ("before", &two), ("after", &two)];
         assert_eq!(differences(&all), Differences::default());
         assert_eq!(differences(&all[..3]).refused[0].kind, Difference::Machine);
+    }
+
+    #[test]
+    fn other_programs_are_noted() {
+        let of = |program: &str| CaptureInfo { command: vec![program.into(), "-n".into()], ..recorded("a", "release") };
+        let (before, moved, other) = (of("/old/sim"), of("/new/sim"), of("/old/sumo"));
+        assert_eq!(differences(&[("before", &before), ("after", &moved)]), Differences::default());
+        let found = differences(&[("before", &before), ("after", &other)]);
+        assert_eq!(found.remarks[0].to_string(), "Programs differ: sim (before), sumo (after).");
     }
 
     #[test]

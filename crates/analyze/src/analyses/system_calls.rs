@@ -15,7 +15,7 @@ use stepscope_model::{Columns, Dimension, Note, NoteValue, StackId, Table, note}
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::functions::{Caller, NO_STACK};
 use crate::query::select::Selection;
-use crate::query::system_calls::{CallSum as Sum, SelectedCalls as Calls, is_of_recorder, of_any_process};
+use crate::query::system_calls::{CallSum as Sum, FileNames, SelectedCalls as Calls, is_of_recorder};
 
 /// The columns of a sum.
 pub(super) fn columns<'t, R: 't>(calls: &Calls<'_>, sum: impl Fn(&R) -> &Sum + Copy + 't) -> Columns<'t, R> {
@@ -139,7 +139,7 @@ impl OfFile<'_> {
     }
 }
 
-/// A row for each file and socket, without those of the [recorder](is_of_recorder). Files of `/proc` that differ only in the process that they are about are one row.
+/// A row for each file and socket by its [name](FileNames), without those of the [recorder](is_of_recorder).
 pub(super) fn of_files<'a>(selection: &Selection<'a>, calls: &Calls<'a>) -> Vec<OfFile<'a>> {
     #[derive(Default)]
     struct Uses<'a> {
@@ -147,10 +147,11 @@ pub(super) fn of_files<'a>(selection: &Selection<'a>, calls: &Calls<'a>) -> Vec<
         places: BTreeMap<String, u64>,
         paths: BTreeSet<&'a str>,
     }
+    let names = FileNames::of(calls.rows.iter().filter_map(|(row, _)| row.file.as_deref()));
     let mut uses: FxHashMap<Cow<'_, str>, Uses<'_>> = FxHashMap::default();
     for &(row, _) in &calls.rows {
         let Some(file) = row.file.as_deref().filter(|file| !is_of_recorder(file)) else { continue };
-        let of_file = uses.entry(of_any_process(file)).or_default();
+        let of_file = uses.entry(names.name(file)).or_default();
         match of_file.calls.iter_mut().find(|(name, ..)| *name == &*row.call) {
             Some((_, count, first_ns)) => (*count, *first_ns) = (*count + row.count, row.start_ns.min(*first_ns)),
             None => of_file.calls.push((&row.call, row.count, row.start_ns)),
@@ -158,7 +159,7 @@ pub(super) fn of_files<'a>(selection: &Selection<'a>, calls: &Calls<'a>) -> Vec<
         *of_file.places.entry(place(selection, row.stack)).or_default() += row.total_ns;
         of_file.paths.insert(file);
     }
-    let of_file = |file: Option<&'a str>| file.filter(|file| !is_of_recorder(file)).map(of_any_process);
+    let of_file = |file: Option<&'a str>| file.filter(|file| !is_of_recorder(file)).map(|file| names.name(file));
     let rows = calls.by(|calls| of_file(calls.file)).into_iter().map(|(file, sum)| {
         let Uses { mut calls, places, paths } = uses.remove(&file).unwrap_or_default();
         // What is opened first may be closed at once, before the loop: then its `close` came before other calls.
@@ -176,7 +177,7 @@ fn by_file(selection: &Selection<'_>, calls: &Calls<'_>) -> Table {
         .text(
             "file",
             "Path of the file, or the name of a socket or pipe. Calls by path have the path that was given. `[pid]` stands for \
-             any process.",
+             any process, `socket:[any]` for all sockets where there are many.",
             |row| (&*row.file).into(),
         )
         .prose(
@@ -187,7 +188,7 @@ fn by_file(selection: &Selection<'_>, calls: &Calls<'_>) -> Table {
         .text("function", "The function with most of their time, as costs are attributed.", |row| {
             row.place.as_deref().into()
         })
-        .count("files", "files", "Number of different files: more than one if `[pid]` stands for several.", |row| row.files)
+        .count("files", "files", "Number of different files: more than one if `[pid]` or `[any]` stands for several.", |row| row.files)
         .essential("file")
         .essential("sequence")
         .detail("files")
@@ -364,6 +365,18 @@ mod tests {
             cells(&table, &["file", "sequence", "files"]),
             ["/proc/[pid]/net/tcp | read × 7 | 2", "/proc/self/net/tcp | read × 1 | 1"]
         );
+    }
+
+    #[test]
+    fn many_sockets_are_one_row_and_a_few_have_their_own() {
+        let rows = |sockets: u64| {
+            let files: Vec<String> = (0..sockets).map(|inode| format!("socket:[{inode}]")).collect();
+            let calls: Vec<_> = files.iter().map(|file| ("sendto", 20, 2, 0, Some(file.as_str()))).collect();
+            let table = drawn::selected(&with(&calls), &["sim::"], tables).swap_remove(1);
+            cells(&table, &["file", "sequence", "files"])
+        };
+        assert_eq!(rows(17), ["socket:[any] | sendto × 34 | 17"]);
+        assert_eq!((rows(16).len(), rows(16)[0].as_str()), (16, "socket:[0] | sendto × 2 | 1"));
     }
 
     #[test]

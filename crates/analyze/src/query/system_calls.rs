@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use std::sync::Arc;
 
@@ -188,6 +188,33 @@ pub(crate) fn is_of_recorder(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let name = name.strip_prefix("memfd:").unwrap_or(name);
     ["stepscope-python", "stepscope-heap-", "stepscope-marks-"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Sockets, and pipes, from which on they are one row.
+const MANY: usize = 17;
+
+/// What files are called in tables: `[pid]` stands for any process, and `socket:[any]` for the sockets of a program that has many.
+#[derive(Debug, Default)]
+pub(crate) struct FileNames {
+    /// `socket:[` or `pipe:[`, if there are many.
+    many: Vec<&'static str>,
+}
+
+impl FileNames {
+    /// The names of these files.
+    pub fn of<'f>(files: impl Iterator<Item = &'f str>) -> Self {
+        let files: BTreeSet<&str> = files.collect();
+        let are_many = |kind: &&str| files.iter().filter(|file| file.starts_with(*kind)).count() >= MANY;
+        Self { many: ["socket:[", "pipe:["].into_iter().filter(are_many).collect() }
+    }
+
+    /// The name of a file.
+    pub fn name<'f>(&self, file: &'f str) -> Cow<'f, str> {
+        match self.many.iter().find(|kind| file.starts_with(**kind)) {
+            Some(kind) => format!("{kind}any]").into(),
+            None => of_any_process(file),
+        }
+    }
 }
 
 /// The path of a file with `[pid]` in place of a process's number.

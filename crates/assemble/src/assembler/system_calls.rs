@@ -15,6 +15,8 @@ use crate::target::UsedFile;
 #[derive(Default)]
 pub(super) struct SystemCallSums {
     known: FxHashMap<[u64; Sum::KEY_WORDS], Known>,
+    /// The last stack of each place in the present log.
+    stacks: FxHashMap<Place, StackRef>,
     /// The calls by time that earlier logs have.
     times: FxHashMap<[u64; TimeCount::KEY_WORDS], u64>,
     /// The name of each file by device and inode, and the path by which it was opened.
@@ -38,7 +40,7 @@ struct Named {
 }
 
 /// What the sums of the files that one place uses have in common.
-type Place = [u64; 3];
+type Place = [u64; Sum::PLACE_WORDS];
 
 fn place(&[call, instruction, stack_pointer, ..]: &[u64; Sum::KEY_WORDS]) -> Place {
     [call, instruction, stack_pointer]
@@ -49,6 +51,7 @@ impl SystemCallSums {
     pub fn forget_numbers(&mut self) {
         self.known.values_mut().for_each(|known| (known.stack, known.thread) = (None, None));
         self.threads.clear();
+        self.stacks.clear();
     }
 
     pub fn note_thread(&mut self, tid: u32, thread: ThreadRef, start_ns: Option<u64>) {
@@ -58,11 +61,6 @@ impl SystemCallSums {
     /// Calls that are in no log, and in none of the next ones.
     fn leave_out(&mut self, sum: Sum) {
         self.known.insert(sum.key, Known { sum, time_ns: sum.last_ns(), stack: None, file: None, thread: None });
-    }
-
-    /// A stack of each place: of the thread, call, instruction and stack pointer.
-    fn stacks_of_places(&self) -> FxHashMap<Place, StackRef> {
-        self.known.iter().filter_map(|(key, known)| Some((place(key), known.stack?))).collect()
     }
 
     /// The name of the file of a sum, as its other calls found it.
@@ -85,7 +83,11 @@ impl<W: Target> Assembler<W> {
             self.losses.malformed_records += 1;
             return;
         };
-        let stack = self.stack(ids, at, sink);
+        // Of a place with many files, most records have no stack.
+        let stack = match at.register_mask != 0 || !at.sample.callchain.is_empty() {
+            true => self.stack(ids, at, sink),
+            false => self.system_calls.stacks.get(&place(&record.sum.key)).copied(),
+        };
         let file = self.file_of(ids.pid, &record);
         let start_ns = end_ns.saturating_sub(record.duration_ns);
         let last_ns = Some(record.duration_ns);
@@ -97,7 +99,6 @@ impl<W: Target> Assembler<W> {
     /// All records of a sum may be lost. Then it has the stack that its place has with other files, and the name by which other
     /// calls know its file.
     pub fn add_sums(&mut self, sums: Vec<Sum>, sink: &mut impl Sink) {
-        let stacks = self.system_calls.stacks_of_places();
         for sum in sums {
             let known = self.system_calls.known.get(&sum.key);
             let of_tid = self.system_calls.threads.get(&sum.tid()).copied();
@@ -114,8 +115,15 @@ impl<W: Target> Assembler<W> {
                     continue;
                 }
             };
-            let stack = known.and_then(|known| known.stack).or_else(|| stacks.get(&place(&sum.key)).copied());
-            let file = known.map_or_else(|| self.system_calls.file_name(&sum), |known| known.file.clone());
+            let stack =
+                known.and_then(|known| known.stack).or_else(|| self.system_calls.stacks.get(&place(&sum.key)).copied());
+            let file = match known {
+                Some(known) => known.file.clone(),
+                None => self.system_calls.file_name(&sum).or_else(|| {
+                    let (device, inode) = sum.file()?;
+                    self.target.file_name(sum.tid(), &UsedFile { device, inode, descriptor: None, path: None })
+                }),
+            };
             let end_ns = sum.last_ns();
             self.add_sum(sum, thread, SumEnd { start_ns: end_ns, end_ns, stack, file, last_ns: None }, sink);
         }
@@ -182,6 +190,9 @@ impl<W: Target> Assembler<W> {
             (Some(known), _) => known.time_ns,
             (None, _) => self.start_ns.unwrap_or(start_ns),
         };
+        if let Some(stack) = stack {
+            self.system_calls.stacks.insert(place(&sum.key), stack);
+        }
         let entry = SystemCalls {
             start_ns: start_ns.min(end_ns),
             end_ns,
@@ -199,7 +210,10 @@ impl<W: Target> Assembler<W> {
 
     /// The name of the file of a call.
     fn file_of(&mut self, pid: u32, record: &CallRecord) -> Option<String> {
-        let Some(file) = record.sum.file() else { return record.path.clone() };
+        let Some(file) = record.sum.file() else {
+            // The path is that of one call among those of all places.
+            return record.path.clone().filter(|_| !record.sum.is_of_any_place());
+        };
         let known = self.system_calls.files.get(&file);
         // An inode that is opened by another path may be another file by now.
         let is_same = |known: &&Named| record.path.is_none() || known.opened_as == record.path;
@@ -293,6 +307,19 @@ mod tests {
         let calls = calls(&entries);
         let found = calls[1..].iter().map(|calls| (calls.stack, calls.file.as_deref(), calls.amount.count));
         assert_eq!(found.collect::<Vec<_>>(), [(Some(StackRef(4)), Some("/b"), 3), (Some(StackRef(4)), None, 2)]);
+    }
+
+    #[test]
+    fn calls_of_all_places_together_have_no_file() {
+        let mut assembler = assembler(&mut Vec::new());
+        let record = |key| {
+            let sum = Sum::new(key, [7, 0, 70, 10, 0, 0, 50]);
+            CallRecord { sum, returned: 3, duration_ns: 10, descriptor: None, path: Some("/a".into()) }
+        };
+        let open = Sysno::openat as u64;
+        assert_eq!(assembler.file_of(20, &record([open << 32 | 20, 0, 0, 0, 0])), None);
+        let of_place = record([open << 32 | 20, 0x1000, 0x7000, 0, 0]);
+        assert_eq!(assembler.file_of(20, &of_place).as_deref(), Some("/a"));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use std::collections::HashSet;
 
 use stepscope_analyze::qualified_name::own_name;
+use stepscope_analyze::query::events::{self, Role};
 use stepscope_analyze::query::waits::runnable_ns;
 use stepscope_analyze::{Selection, critical_path, rank, summary};
 use stepscope_model::quantity::{number, percent, plural};
@@ -193,11 +194,15 @@ fn is_code(function: &str) -> bool {
 fn by_cost(selection: &Selection<'_>, capture: &str, least: f64) -> Vec<Gain> {
     let options = rank::Options { by: rank::Order::Cost, phase: selection.capture().info.phase };
     let table = rank::table(std::slice::from_ref(selection), &options);
+    let counted = match selection.event() {
+        Some(event) if events::role(event) != Role::Cpu => format!("the {}", event.unit),
+        _ => "the CPU time".to_owned(),
+    };
     let gain = |row: usize| {
         let function = text(&table, row, "function").filter(|function| is_code(function))?;
         let share = number(&value(&table, row, "share")).filter(|share| *share >= least)?;
         Some(Gain {
-            what: format!("`{}` takes {} of the CPU time", own_name(&function), percent(share)),
+            what: format!("`{}` takes {} of {counted}", own_name(&function), percent(share)),
             function: Some(function),
             capture: Some(capture.to_owned()),
             gain: Value::Missing,
@@ -370,6 +375,20 @@ mod tests {
         assert_eq!(speed.get(0, "rtf"), Some(&0.5.into()));
         assert_eq!(speed.get(0, "budget"), Some(&1e6.into()));
         assert_eq!(speed.get(0, "over_budget"), Some(&100.0.into()));
+    }
+
+    #[test]
+    fn counts_of_an_unknown_kind_are_no_cpu_time_and_a_limit_of_the_findings_is_a_doubt() {
+        let mut capture = slow();
+        capture.steps = Default::default();
+        let mut findings = Table::new("findings", "", Vec::new());
+        findings.note(note!(Limit, "Steps were found late."));
+        capture.info.events[0] = Event::weighed("weight", "weight");
+        let tables = tables(&capture, &findings);
+        let cell =
+            |table: &str, column| tables.iter().find(|one| one.name == table).and_then(|one| one.text(0, column));
+        assert_eq!(cell("verdict_gains", "what"), Some("`gz::Physics::Update` takes 100 % of the weight"));
+        assert_eq!(cell("verdict_doubts", "doubt"), Some("Steps were found late."));
     }
 
     #[test]

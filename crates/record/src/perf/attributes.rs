@@ -127,7 +127,12 @@ impl Events {
 
     /// What programs write of switches and wake-ups without a stack.
     pub(super) fn written(&self) -> perf_event_attr {
-        let mut attr = self.attr(Kind::Written, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_BPF_OUTPUT as u64);
+        self.without_stack(Kind::Written)
+    }
+
+    /// What a program of ours writes without a stack.
+    fn without_stack(&self, of: Kind) -> perf_event_attr {
+        let mut attr = self.attr(of, sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_BPF_OUTPUT as u64);
         attr.set_exclude_kernel(0);
         attr.sample_type |= sys::PERF_SAMPLE_RAW as u64;
         attr.__bindgen_anon_1.sample_period = 1;
@@ -167,6 +172,11 @@ impl Events {
         let mut attr = self.stacks_at(Kind::SystemCall, kind, config);
         attr.set_exclude_callchain_kernel(1);
         attr
+    }
+
+    /// The same for a place whose stack is known.
+    pub(super) fn system_calls_without_stack(&self) -> perf_event_attr {
+        self.without_stack(Kind::SystemCall)
     }
 
     fn stacks_at(&self, of: Kind, kind: u32, config: u64) -> perf_event_attr {

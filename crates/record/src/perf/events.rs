@@ -328,7 +328,9 @@ impl Events {
         self.add_filtered(Kind::SystemCall, |events, filter, before| {
             let (kind, config) = (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_BPF_OUTPUT as u64);
             events.add(Kind::SystemCall, events.system_calls(kind, config))?;
-            filter.add_up_calls(&events.outputs(before))
+            events.add(Kind::SystemCall, events.system_calls_without_stack())?;
+            // The events with a stack of all CPUs, then those without.
+            filter.add_up_calls(&events.outputs(before), &events.outputs(before + events.cpus.len()))
         })
     }
 

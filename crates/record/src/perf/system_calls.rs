@@ -4,7 +4,8 @@
 //! call to a sum. A sum is of one thread, one call, one place (the instruction and the stack pointer) and one file. Now and
 //! then the second program writes the sum so far through a perf event, which adds the user's stack: at calls 1, 2, 4 and so
 //! on up to 64, and then for calls that start [`PAUSE_NS`](programs::PAUSE_NS) after the last record. What is between two records of a sum belongs to the stack of
-//! the later one. Sums that a recording leaves are [read](SystemCalls::sums) at its end, so no call is lost.
+//! the later one. A place with many files has many sums: once it has had many stacks, most records are written without one, and have
+//! the last one of their place. Sums that a recording leaves are [read](SystemCalls::sums) at its end, so no call is lost.
 //!
 //! Records are a choice of the calls, and no percentile follows from them. So the second program also counts the calls of each sum by
 //! [bucket](stepscope_model::call_time_bucket) of their time: one more element of a map for each bucket that occurs.
@@ -27,6 +28,8 @@ const SUMS: u32 = 64 << 10;
 const TIMES: u32 = 128 << 10;
 /// Buckets of those, 72 bytes each.
 const REST_TIMES: u32 = 16 << 10;
+/// Places whose stacks are counted. Others have one with each record.
+const PLACES: u32 = 16 << 10;
 /// Threads that are within a call at a time.
 const THREADS: u32 = 32 << 10;
 /// Numbers of calls.
@@ -160,9 +163,11 @@ pub(super) struct SystemCalls {
 }
 
 impl SystemCalls {
-    /// Adds up the calls of members from now on, and writes records through the event of the current CPU.
-    pub fn attach(members: BorrowedFd<'_>, outputs: &[(u32, RawFd)]) -> io::Result<Self> {
+    /// Adds up the calls of members from now on, and writes records through the events of the current CPU: one with a stack and one
+    /// without.
+    pub fn attach(members: BorrowedFd<'_>, outputs: &[(u32, RawFd)], plain: &[(u32, RawFd)]) -> io::Result<Self> {
         let events = bpf::output_map(outputs)?;
+        let plain_events = bpf::output_map(plain)?;
         let kinds = bpf::create_map(Map::Array, CALLS)?;
         for call in 0..CALLS {
             match kind_of(call.into()) {
@@ -176,6 +181,7 @@ impl SystemCalls {
         let rest = bpf::create_map_of(Map::Hash, words(Sum::KEY_WORDS), words(Sum::VALUE_WORDS), SUMS / 4)?;
         let times = bpf::create_map_of(Map::Hash, words(TimeCount::KEY_WORDS), 8, TIMES)?;
         let rest_times = bpf::create_map_of(Map::Hash, words(TimeCount::REST_WORDS), 8, REST_TIMES)?;
+        let places = bpf::create_map_of(Map::RecentlyUsed, words(Sum::PLACE_WORDS), 16, PLACES)?;
         let scratch = bpf::create_map_of(Map::ArrayOfEachCpu, 4, BYTES as u32, 1)?;
         let offsets = Offsets::of_kernel()?;
         let enter = at_enter(members, entered.as_fd(), &offsets);
@@ -186,8 +192,10 @@ impl SystemCalls {
             rest: rest.as_fd(),
             times: times.as_fd(),
             rest_times: rest_times.as_fd(),
+            places: places.as_fd(),
             scratch: scratch.as_fd(),
             events: events.as_fd(),
+            plain_events: plain_events.as_fd(),
         };
         let exit = at_exit(members, &maps, &offsets);
         let enter = bpf::load(Program::RawTracepoint, &enter)?;
@@ -195,7 +203,13 @@ impl SystemCalls {
         // The exit first: a call whose start is unknown is not counted.
         let exit = bpf::attach(c"sys_exit", exit.as_fd())?;
         let enter = bpf::attach(c"sys_enter", enter.as_fd())?;
-        Ok(Self { sums, rest, times, rest_times, _kept: vec![exit, enter, events, kinds, entered, scratch] })
+        Ok(Self {
+            sums,
+            rest,
+            times,
+            rest_times,
+            _kept: vec![exit, enter, events, plain_events, kinds, entered, places, scratch],
+        })
     }
 
     /// All sums so far.

@@ -105,8 +105,8 @@ impl TreeFilter {
     }
 
     /// Adds up the system calls of members from now on.
-    pub fn add_up_calls(&mut self, outputs: &[(u32, RawFd)]) -> io::Result<()> {
-        self.system_calls = Some(SystemCalls::attach(self.members.as_fd(), outputs)?);
+    pub fn add_up_calls(&mut self, outputs: &[(u32, RawFd)], plain: &[(u32, RawFd)]) -> io::Result<()> {
+        self.system_calls = Some(SystemCalls::attach(self.members.as_fd(), outputs, plain)?);
         Ok(())
     }
 

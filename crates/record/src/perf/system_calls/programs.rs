@@ -17,6 +17,10 @@ const PAUSE_NS: i32 = 10_000_000;
 const FIRST_CALLS: i32 = 64;
 /// Calls by path up to this one all have a record: each may be of another file.
 const FIRST_PATHS: i32 = 256;
+/// Records of a place that all have a stack. Then there is one every [`STACK_PAUSE_NS`].
+const STACKS_OF_A_PLACE: i32 = 64;
+/// Least time between two stacks of a place that has had many.
+const STACK_PAUSE_NS: i32 = 1_000_000;
 /// Bytes of `struct pt_regs` on x86-64, and where it has what is read.
 const REGISTERS_BYTES: i32 = 168;
 const DI: i16 = 112;
@@ -56,8 +60,12 @@ pub(super) struct Maps<'a> {
     pub(super) rest: BorrowedFd<'a>,
     pub(super) times: BorrowedFd<'a>,
     pub(super) rest_times: BorrowedFd<'a>,
+    /// The records of each place, and when the last one with a stack was written.
+    pub(super) places: BorrowedFd<'a>,
     pub(super) scratch: BorrowedFd<'a>,
     pub(super) events: BorrowedFd<'a>,
+    /// Those without a stack.
+    pub(super) plain_events: BorrowedFd<'a>,
 }
 
 /// Places on a program's stack, which both programs share.
@@ -73,7 +81,7 @@ mod at {
     pub const DURATION: i16 = -48;
     pub const KIND: i16 = -56;
     pub const RETURNED: i16 = -64;
-    /// The key of a sum: thread and call, instruction, stack pointer, inode, device. The bucket follows.
+    /// The key of a sum: thread and call, instruction, stack pointer, inode, device. The first three are its place. The bucket follows.
     pub const KEY: i16 = -112;
     pub const FILE: i16 = KEY + 24;
     pub const DEVICE: i16 = KEY + 32;
@@ -83,6 +91,8 @@ mod at {
     pub const REGISTERS: i16 = -336;
     /// Thread and call, and the bucket.
     pub const REST_KEY: i16 = -352;
+    /// Whether the record has no stack.
+    pub const IS_PLAIN: i16 = -360;
 }
 
 fn to_stack(register: Register, at: i16) -> [Instruction; 2] {
@@ -336,8 +346,42 @@ pub(super) fn at_exit(members: BorrowedFd<'_>, maps: &Maps<'_>, offsets: &Offset
     program.jump_if(1, Jump::Below, PAUSE_NS, end);
     program.place(write);
     program.push([Instruction::load(1, STACK, at::NOW), Instruction::store(7, Sum::WRITTEN, 1)]);
+    choose_stack(&mut program, maps);
     write_record(&mut program, maps, end);
     leave(program, end)
+}
+
+/// Decides whether the record has a stack. A place with many files has one record for each, and stacks cost most of it.
+fn choose_stack(program: &mut Assembly, maps: &Maps<'_>) {
+    let [known, early, chosen] = [(); 3].map(|()| program.label());
+    program.push([Instruction::store_wide(STACK, at::IS_PLAIN, 0)]);
+    look_up(program, maps.places, at::KEY);
+    program.jump_if(RESULT, Jump::NotEqual, 0, known);
+    program.push([
+        Instruction::store_wide(STACK, at::VALUE, 1),
+        Instruction::load(1, STACK, at::NOW),
+        Instruction::store(STACK, at::VALUE + 8, 1),
+    ]);
+    update(program, maps.places, at::KEY, at::VALUE);
+    program.jump(chosen);
+    program.place(known);
+    program.push([
+        Instruction::load(1, RESULT, 0),
+        Instruction::add(1, 1),
+        Instruction::store(RESULT, 0, 1),
+        Instruction::load(2, STACK, at::NOW),
+    ]);
+    program.jump_if(1, Jump::Below, STACKS_OF_A_PLACE + 1, early);
+    program.push([
+        Instruction::copy(3, 2),
+        Instruction::load(4, RESULT, 8),
+        Instruction::subtract(3, 4),
+        Instruction::store_wide(STACK, at::IS_PLAIN, 1),
+    ]);
+    program.jump_if(3, Jump::Below, STACK_PAUSE_NS, chosen);
+    program.place(early);
+    program.push([Instruction::store(RESULT, 8, 2), Instruction::store_wide(STACK, at::IS_PLAIN, 0)]);
+    program.place(chosen);
 }
 
 /// Counts the call in the bucket of its time.
@@ -411,8 +455,14 @@ fn write_record(program: &mut Assembly, maps: &Maps<'_>, end: Label) {
         Instruction::store(8, own + words(3), RESULT),
     ]);
     program.place(write);
-    program.push([Instruction::copy(1, CONTEXT)]);
+    let [plain, out] = [(); 2].map(|()| program.label());
+    program.push([Instruction::copy(1, CONTEXT), Instruction::load(3, STACK, at::IS_PLAIN)]);
+    program.jump_if(3, Jump::NotEqual, 0, plain);
     program.push(Instruction::map(2, maps.events));
+    program.jump(out);
+    program.place(plain);
+    program.push(Instruction::map(2, maps.plain_events));
+    program.place(out);
     const CURRENT_CPU: u32 = u32::MAX;
     program.push([
         Instruction::set_u32(3, CURRENT_CPU),
