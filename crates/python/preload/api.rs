@@ -64,6 +64,8 @@ pub struct Api {
     pub text: unsafe extern "C" fn(*mut Object) -> *const c_char,
     pub number: unsafe extern "C" fn(*mut Object) -> c_long,
     release: unsafe extern "C" fn(*mut Object),
+    options: unsafe extern "C" fn() -> *mut Object,
+    item: unsafe extern "C" fn(*mut Object, *const c_char) -> *mut Object,
     new_dict: unsafe extern "C" fn() -> *mut Object,
     run: unsafe extern "C" fn(*const c_char, c_int, *mut Object, *mut Object) -> *mut Object,
 }
@@ -97,9 +99,35 @@ impl Api {
             text: function(c"PyUnicode_AsUTF8")?,
             number: function(c"PyLong_AsLong")?,
             release: function(c"Py_DecRef")?,
+            options: function(c"PySys_GetXOptions")?,
+            item: function(c"PyDict_GetItemString")?,
             new_dict: function(c"PyDict_New")?,
             run: function(c"PyRun_String")?,
         })
+    }
+
+    /// Whether the program names its functions for perf, with an evaluator that is installed later: it does not start where
+    /// there is another one.
+    ///
+    /// # Safety
+    /// The calling thread must have the interpreter's lock.
+    pub unsafe fn names_for_perf(&self) -> bool {
+        if self.minor_version < 12 {
+            return false;
+        }
+        let is_set = |name: &CStr| {
+            function::<extern "C" fn(*const c_char) -> *const c_char>(c"getenv")
+                .map(|get| get(name.as_ptr()))
+                // SAFETY: a value ends with NUL.
+                .is_some_and(|value| !value.is_null() && !matches!(unsafe { CStr::from_ptr(value) }.to_bytes(), b"" | b"0"))
+        };
+        // SAFETY: borrowed references of the interpreter that runs.
+        let has = |name: &CStr| unsafe {
+            let options = (self.options)();
+            !options.is_null() && !(self.item)(options, name.as_ptr()).is_null()
+        };
+        let by_jitdump = || has(c"perf_jit") || is_set(c"PYTHON_PERF_JIT_SUPPORT");
+        has(c"perf") || is_set(c"PYTHONPERFSUPPORT") || self.minor_version >= 13 && by_jitdump()
     }
 
     /// The code object of a frame, which lives as long as the frame.

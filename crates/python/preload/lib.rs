@@ -85,7 +85,7 @@ fn install(api: &Api) {
         if interpreter.is_null() || LOOKED.swap(interpreter, AcqRel) == interpreter {
             return;
         }
-        if (api.evaluator)(interpreter) as usize != api.evaluate as usize {
+        if (api.evaluator)(interpreter) as usize != api.evaluate as usize || api.names_for_perf() {
             return;
         }
         let extra = (api.request_extra)(None);

@@ -124,7 +124,8 @@ impl Python {
             Ok(_) if kept.has_python_maps() => None,
             Ok(_) => Some(
                 "No Python functions were recorded: CPython 3.9 to 3.13 did not run, or did not load the library for them (a \
-                 free-threaded build, a static program, one that runs with more rights than its user)."
+                 free-threaded build, a static program, one that runs with more rights than its user). With `-X perf`, CPython \
+                 names them itself."
                     .to_owned(),
             ),
         }

@@ -118,13 +118,27 @@ fn a_forked_child_has_the_names_of_its_parent() {
     has_true_shares(&capture, &python);
 }
 
+fn has_trampolines(python: &PathBuf) -> bool {
+    let asked = Command::new(python).args(["-c", "import sys; sys.activate_stack_trampoline('perf')"]).output();
+    asked.is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn a_program_that_names_its_functions_for_perf_starts_and_has_them() {
+    const TEST: &str = "a_program_that_names_its_functions_for_perf_starts_and_has_them";
+    let Some(python) = pythons(TEST).into_iter().find(has_trampolines) else {
+        return println!("skipped: {TEST}: needs CPython 3.12 or later");
+    };
+    let program = shares_program();
+    let launch =
+        Launch::new([python.as_os_str(), "-X".as_ref(), "perf".as_ref(), program.as_os_str(), "2000".as_ref()]);
+    let Some((capture, _)) = record_command_with(TEST, launch, &with_python()) else { return };
+    has_true_shares(&capture, &python);
+}
+
 #[test]
 fn a_running_program_that_names_its_functions_is_attached_to_with_them() {
     const TEST: &str = "a_running_program_that_names_its_functions_is_attached_to_with_them";
-    let has_trampolines = |python: &PathBuf| {
-        let asked = Command::new(python).args(["-c", "import sys; sys.activate_stack_trampoline('perf')"]).output();
-        asked.is_ok_and(|output| output.status.success())
-    };
     let Some(python) = pythons(TEST).into_iter().find(has_trampolines) else {
         return println!("skipped: {TEST}: needs CPython 3.12 or later");
     };
