@@ -43,8 +43,7 @@ pub(crate) fn ownership_note(selections: &[Selection<'_>]) -> Option<Note> {
     if nothing.is_empty() {
         return None;
     }
-    let mut namespaces = first.functions().largest_namespaces(first.capture(), SHOWN);
-    namespaces.iter_mut().for_each(|name| name.push_str("::*"));
+    let namespaces = first.functions().largest_namespaces(first.capture(), SHOWN);
     let (nothing, namespaces) = (
         NoteValue::names(nothing.iter().copied(), usize::MAX),
         NoteValue::names(namespaces.iter().map(String::as_str), SHOWN),

@@ -211,21 +211,30 @@ impl Functions {
         &self.owning_nothing
     }
 
-    /// The namespaces (crates, packages) of the program that are at most places of the call tree, at most `most` of them.
+    /// Patterns for the namespaces (crates, packages) and the Python files of the program that are at most places of the call tree,
+    /// at most `most` of them. What is installed, and the recorder's own libraries, are not the user's.
     pub fn largest_namespaces(&self, capture: &Capture, most: usize) -> Vec<String> {
         let mut places = vec![0_usize; self.functions.len()];
         for node in &capture.stacks {
             places[self.of_frame(node.frame).index()] += 1;
         }
         let mut sizes: FxHashMap<String, usize> = FxHashMap::default();
-        for (function, places) in self.functions.iter().zip(places).filter(|(one, _)| one.kind == FrameKind::Native) {
-            if let Some(namespace) = namespace_of(&function.name) {
-                *sizes.entry(namespace).or_default() += places;
+        for ((id, function), places) in self.all().zip(places) {
+            let pattern = match function.kind {
+                FrameKind::Native if self.family(id) != Some(Family::Recording) => {
+                    namespace_of(&function.name).map(|namespace| format!("{namespace}::*"))
+                }
+                FrameKind::Python if !self.is_installed(id) => python_function(&function.name)
+                    .map(|(_, file)| format!("{}:*", file.rsplit('/').next().unwrap_or(file))),
+                _ => None,
+            };
+            if let Some(pattern) = pattern {
+                *sizes.entry(pattern).or_default() += places;
             }
         }
         let mut sizes: Vec<(String, usize)> = sizes.into_iter().collect();
         sizes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        sizes.into_iter().take(most).map(|(namespace, _)| namespace).collect()
+        sizes.into_iter().take(most).map(|(pattern, _)| pattern).collect()
     }
 
     /// The first owned function from a stack's leaf to its root.
@@ -627,7 +636,14 @@ mod tests {
             "main;gz::A;gz::B<int> 1\nmain;dart::a;std::sort;(anonymous namespace)::f;plain;gz::C 1\nmain;bullet::b;dart::c 1",
         );
         let functions = Functions::of(&capture, &Owned::nothing());
-        assert_eq!(functions.largest_namespaces(&capture, 2), ["gz", "dart"]);
+        assert_eq!(functions.largest_namespaces(&capture, 2), ["gz::*", "dart::*"]);
+        let capture = drawn::folded(
+            "main;stepscope_python_preload::run [lib:/tmp/stepscope-python-1-a.so];py::step:/srv/arm.py;gz::A 1\n\
+             main;stepscope_python_preload::run [lib:/tmp/stepscope-python-1-a.so];py::draw:/srv/arm.py 1\n\
+             main;py::dumps:/usr/lib/python3.11/json/__init__.py 1",
+        );
+        let functions = Functions::of(&capture, &Owned::nothing());
+        assert_eq!(functions.largest_namespaces(&capture, 9), ["arm.py:*", "gz::*"]);
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! - `namespaces`: its [own qualified name](crate::query::qualified_name), without return type and template arguments
 //!   (erratum 6 of the Gazebo study). `gz::*` and the plain namespace `gz::` mean the same; `stbi_*` is a prefix of C
 //!   names; a pattern without a wildcard is one function. A Rust method that implements a trait is owned if its type or
-//!   its trait is. A Python function is `Class.method`, or with its file `module.py:Class.method`.
+//!   its trait is. A Python function is `Class.method`, or with its file `module.py:Class.method`, or as tables show it
+//!   (`py::Class.method`).
 //! - `modules`: the file name of its module, e.g. `libgz-*`. A pattern with a slash is matched against the whole path.
 //! - `sources`: the path of its source file, e.g. `/home/me/sim/src/**`. A pattern without a slash is matched against the
 //!   file name. Inlined standard-library code keeps the path of
@@ -132,13 +133,15 @@ fn globs(patterns: &[&String]) -> Result<GlobSet, PatternError> {
 }
 
 /// The names that patterns are matched against: the own qualified name, that within a Rust trait, and for a Python function
-/// also `FILE:NAME`.
+/// also `FILE:NAME`, `py::NAME` and the full name, as tables show it.
 fn names_of(name: &str) -> Vec<Cow<'_, str>> {
     let mut names = vec![own_name(name)];
     names.extend(trait_name(name).map(Cow::Owned));
     if let Some((function, path)) = python_function(name) {
         let file = path.rsplit('/').next().unwrap_or(path);
         names.push(Cow::Owned(format!("{file}:{function}")));
+        names.push(Cow::Owned(format!("py::{function}")));
+        names.push(Cow::Borrowed(name));
     }
     names
 }
@@ -359,7 +362,8 @@ mod tests {
         assert!(
             owns("Controller.step") && owns("Controller.*") && owns("robot.py:Controller.step") && owns("robot.py:*")
         );
-        assert!(!owns("step") && !owns("other.py:*"));
+        assert!(owns("py::*") && owns("py::") && owns("py::Controller.step") && owns(name));
+        assert!(!owns("step") && !owns("other.py:*") && !owns("py::step"));
     }
 
     #[test]
