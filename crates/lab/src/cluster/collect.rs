@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::work::is_complete;
 use super::{ClusterError, Job, Placement, Submission, TaskResult, Tasks, write_tasks};
@@ -17,6 +17,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Time that files of a shared folder may take to appear after the task has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time that a scheduler may not answer: its controller may start again.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// Records the trials of a run that are not recorded yet. The run's outcomes hold what is missing, and why.
 ///
@@ -40,21 +43,42 @@ pub fn record(run: &mut Run, placement: &Placement, context: &mut Context<'_>) -
         }
         let job = Job { run: &folder, tasks: &open, placement };
         let mut submission = placement.scheduler.submit(&job)?;
+        let mut silence: Option<(Instant, ClusterError)> = None;
         loop {
             collect(run, &tasks, &open, &mut told, context)?;
             if context.interrupt.load(Ordering::Relaxed) {
                 submission.cancel();
                 break;
             }
-            if submission.is_over()? {
-                break;
+            match submission.is_over() {
+                Ok(true) => break,
+                Ok(false) => silence = None,
+                Err(error) => {
+                    let since = silence.take().map_or_else(Instant::now, |(since, _)| since);
+                    let is_lost = since.elapsed() >= SILENCE;
+                    silence = Some((since, error));
+                    if is_lost {
+                        break;
+                    }
+                }
             }
             thread::sleep(LOOK_EVERY);
         }
         wait_for_files(run, &tasks, &open);
         collect(run, &tasks, &open, &mut told, context)?;
+        let lost_scheduler = silence.map(|(_, error)| error);
+        let why = lost_scheduler.as_ref().map(ToString::to_string);
         for &number in &open {
-            lost(run, &tasks.tasks[number], number, attempt, &mut *submission)?;
+            lost(run, &tasks.tasks[number], number, attempt, why.as_deref(), &mut *submission)?;
+        }
+        // Without the scheduler, the run ends with what it has.
+        match lost_scheduler {
+            Some(error) if !run.trials().iter().any(|trial| trial.result.is_recorded()) => {
+                run.end()?;
+                return Err(error);
+            }
+            Some(_) => break,
+            None => {}
         }
     }
     run.end()?;
@@ -121,6 +145,7 @@ fn lost(
     trials: &[usize],
     number: usize,
     attempt: u32,
+    lost_scheduler: Option<&str>,
     submission: &mut dyn Submission,
 ) -> Result<(), ClusterError> {
     let missing: Vec<usize> =
@@ -128,7 +153,10 @@ fn lost(
     if missing.is_empty() {
         return Ok(());
     }
-    let fate = submission.fate(number).map(|fate| format!("{fate} (task {number}, attempt {attempt})"));
+    let fate = submission
+        .fate(number)
+        .or_else(|| lost_scheduler.map(str::to_owned))
+        .map(|fate| format!("{fate} (task {number}, attempt {attempt})"));
     for index in missing {
         match (&mut run.trial_mut(index).result, &fate) {
             // A limit ends the program first, and its node notes only that.

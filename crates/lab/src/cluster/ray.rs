@@ -15,10 +15,18 @@ const HINT: &str = "Ray needs Python with the module ray (`pip install ray`)";
 
 /// Reads the tasks as JSON, and prints a line with number and fate for each that ends.
 const SCRIPT: &str = r#"
-import json, os, subprocess, sys
+import json, os, socket, subprocess, sys
 import ray
 job = json.load(sys.stdin)
-ray.init(address=os.environ.get("RAY_ADDRESS", "auto"), log_to_driver=False, logging_level="ERROR")
+address = os.environ.get("RAY_ADDRESS", "auto")
+host, _, port = address.rpartition(":")
+if host and port.isdigit() and "/" not in host:
+    # Ray itself tries for a quarter of an hour.
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), 20).close()
+    except OSError as error:
+        sys.exit(f"no cluster answers at RAY_ADDRESS={address}: {error}")
+ray.init(address=address, log_to_driver=False, logging_level="ERROR")
 cpus = job["cpus"] or min(node["Resources"].get("CPU", 1) for node in ray.nodes() if node["Alive"])
 
 @ray.remote(num_cpus=cpus, max_retries=0, scheduling_strategy="SPREAD")
@@ -108,7 +116,8 @@ impl Submission for Driver {
             Some(_) => {
                 let text = std::fs::read_to_string(&self.log).unwrap_or_default();
                 let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
-                Err(ClusterError::Refused { program: "Ray".to_owned(), message: format!("{last}; {HINT}") })
+                let hint = if last.contains("No module named") { format!("; {HINT}") } else { String::new() };
+                Err(ClusterError::Refused { program: "Ray".to_owned(), message: format!("{last}{hint}") })
             }
         }
     }
