@@ -30,9 +30,9 @@ ready = { after_s = 0.2 }
 [variant.after]
 env = { CHANGED = "1" }
 """
-# A second scenario that lasts longer than the limit of its task.
+# A second scenario that lasts longer than the limit of its task. Its program ends with what started it: a node that dies takes that along.
 LONG = """[scenario.long]
-command = ["sh", "-c", "while :; do :; done"]
+command = ["sh", "-c", "while kill -0 $PPID 2>/dev/null; do :; done"]
 ready = { after_s = 0.2 }
 record = { steady = { duration_s = 600 } }
 """
