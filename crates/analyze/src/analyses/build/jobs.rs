@@ -50,6 +50,14 @@ pub(crate) struct Used {
     pub known: u64,
 }
 
+/// What a job of the path waited for before it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waited {
+    Input,
+    Slot,
+    Unknown,
+}
+
 /// What a build did.
 #[derive(Debug, Default)]
 pub(crate) struct Build {
@@ -175,28 +183,42 @@ impl Build {
     }
 
     /// The jobs that the last one to end waited for, from the first to the last: before each stands the producer of one of
-    /// its inputs that ended last.
-    pub fn path(&self) -> Vec<usize> {
+    /// its inputs that ended last. If none is known, it is the job whose slot it got.
+    pub fn path(&self) -> Vec<(usize, Waited)> {
         let mut producers: HashMap<&str, Vec<usize>> = HashMap::new();
         for (index, job) in self.jobs.iter().enumerate() {
             for output in &job.work.outputs {
                 producers.entry(output).or_default().push(index);
             }
         }
+        let slots = self.most_jobs();
         let last = (0..self.jobs.len()).max_by_key(|&index| self.jobs[index].end_ns);
-        let mut path: Vec<usize> = last.into_iter().collect();
-        while let Some(&of) = path.last() {
-            let of = &self.jobs[of];
+        let mut path: Vec<(usize, Waited)> = last.into_iter().map(|last| (last, Waited::Unknown)).collect();
+        while let Some((of, waited)) = path.last_mut() {
+            let of = &self.jobs[*of];
             let inputs = of.work.inputs.iter().filter_map(|input| producers.get(input.as_str())).flatten().copied();
             // A producer that starts earlier: the path cannot come back.
             let before = inputs.filter(|&input| self.jobs[input].start_ns < of.start_ns);
-            match before.max_by_key(|&input| self.jobs[input].end_ns) {
-                Some(producer) => path.push(producer),
-                None => break,
-            }
+            let producer = before.max_by_key(|&input| self.jobs[input].end_ns).map(|job| (job, Waited::Input));
+            let Some((job, why)) = producer.or_else(|| Some((self.slot_before(of.start_ns, slots)?, Waited::Slot)))
+            else {
+                break;
+            };
+            *waited = why;
+            path.push((job, Waited::Unknown));
         }
         path.reverse();
         path
+    }
+
+    /// The last job to end before `start_ns`, if all slots were taken until then.
+    fn slot_before(&self, start_ns: u64, slots: usize) -> Option<usize> {
+        let ended =
+            (0..self.jobs.len()).filter(|&job| self.jobs[job].start_ns < start_ns && self.jobs[job].end_ns <= start_ns);
+        let last = ended.max_by_key(|&job| self.jobs[job].end_ns)?;
+        let end_ns = self.jobs[last].end_ns;
+        let ran = self.jobs.iter().filter(|job| job.start_ns < end_ns && job.end_ns >= end_ns).count();
+        (ran == slots).then_some(last)
     }
 }
 

@@ -12,7 +12,8 @@
 //! *Slots* are the most jobs at one moment. Idle slots are slots less the running jobs, over time.
 //!
 //! The *path* goes back from the job that ended last: before each job stands the producer of one of its inputs that ended last. A
-//! producer is a job whose output an input of the command line names. Dependencies that no command line names (headers that are
+//! producer is a job whose output an input of the command line names. A job without a producer waited for its slot, if all slots were
+//! taken until then: before it stands the job that ended last. Dependencies that no command line names (headers that are
 //! generated, response files, order in a makefile) are unknown and not guessed; a note says how much of the time the path
 //! leaves open. `alone` is known for all jobs: the time in which no other job ran.
 
@@ -26,7 +27,7 @@ use stepscope_model::{Capture, Column, Columns, Importance, Kind as ColumnKind, 
 
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::select::Selection;
-use jobs::{Build, Job, Used};
+use jobs::{Build, Job, Used, Waited};
 
 /// Parts of the build's time in the view `build-time`.
 const BINS: u64 = 24;
@@ -154,7 +155,13 @@ fn jobs_of(selection: &Selection<'_>, build: &Build) -> Table {
     let jobs = order.into_iter().map(|(index, _)| {
         let job = &build.jobs[index];
         let name = shown(selection, &job.work.name);
-        Row { name, kind: job.work.kind, job: Some(job), used: &job.used, is_on_build_path: path.contains(&index) }
+        Row {
+            name,
+            kind: job.work.kind,
+            job: Some(job),
+            used: &job.used,
+            is_on_build_path: path.iter().any(|&(job, _)| job == index),
+        }
     });
     let others = build.others.iter().map(|(name, used)| {
         let name = format!("({name})");
@@ -251,26 +258,32 @@ pub fn over_time(selection: &Selection<'_>) -> Table {
 pub fn path(selection: &Selection<'_>) -> Table {
     struct Stage<'a> {
         job: &'a Job,
+        waited: Waited,
         gap_ns: u64,
     }
     let build = Build::of(selection.capture());
     let path = build.path();
     let mut before_ns = build.start_ns;
-    let stages = path.iter().map(|&index| {
+    let stages = path.iter().map(|&(index, waited)| {
         let job = &build.jobs[index];
         let gap_ns = job.start_ns.saturating_sub(before_ns);
         before_ns = job.end_ns;
-        Stage { job, gap_ns }
+        Stage { job, waited, gap_ns }
     });
     let stages: Vec<Stage<'_>> = stages.collect();
     let mut table = Columns::<Stage<'_>>::new()
         .text("job", "The job.", |stage| shown(selection, &stage.job.work.name).into())
         .text("job_kind", "What it does.", |stage| stage.job.work.kind.name().into())
-        .duration(
-            "gap",
-            "Time before it in which no job of the path ran: its inputs were there, or what it waited for is unknown.",
-            |stage| stage.gap_ns,
+        .text(
+            "waited_for",
+            "What it waited for: an input that the job before made, or its slot. Missing where unknown.",
+            |stage| match stage.waited {
+                Waited::Input => "input".into(),
+                Waited::Slot => "slot".into(),
+                Waited::Unknown => Value::Missing,
+            },
         )
+        .duration("gap", "Time before it in which no job of the path ran.", |stage| stage.gap_ns)
         .duration("wall", "From its start to its end.", |stage| stage.job.wall_ns())
         .duration("cpu", "CPU time of all its processes.", |stage| stage.job.used.cpu_ns)
         .table("build_path", "What the end of the build waited for", &stages);
@@ -279,11 +292,20 @@ pub fn path(selection: &Selection<'_>) -> Table {
         let known_ns: u64 = stages.iter().map(|stage| stage.job.wall_ns()).sum();
         table.note(note!(
             Fact,
-            "Jobs of the path ran for {} ({} of the build); {} before its first job, whose dependencies no command line names.",
+            "Jobs of the path ran for {} ({} of the build); {} before its first job, of which it is unknown what it waited for.",
             NoteValue::ns(known_ns),
             NoteValue::percent(100.0 * known_ns as f64 / wall_ns.max(1) as f64),
             NoteValue::ns(first.gap_ns),
         ));
+        let for_slots = stages.iter().filter(|stage| stage.waited == Waited::Slot).count();
+        if for_slots > 0 {
+            table.note(note!(
+                Fact,
+                "{} of {} jobs of the path waited for a slot: with more slots, and CPUs for them, they begin earlier.",
+                NoteValue::number(for_slots as u64),
+                NoteValue::number(stages.len() as u64),
+            ));
+        }
     }
     table
 }

@@ -90,8 +90,38 @@ fn the_path_follows_outputs_to_inputs_and_says_what_it_does_not_know() {
     assert_eq!(
         table.notes,
         [
-            "Jobs of the path ran for 90 ns (90.00 % of the build); 5 ns before its first job, whose dependencies no command line names."
+            "Jobs of the path ran for 90 ns (90.00 % of the build); 5 ns before its first job, of which it is unknown what it waited for."
         ]
+    );
+}
+
+#[test]
+fn a_unit_on_the_path_waited_for_the_slot_that_it_got() {
+    let capture = drawn_build(
+        "1 0 0 100 2 10 make -j2
+         2 1 5 45 40 1 g++ -c a.cpp
+         3 1 5 50 45 1 g++ -c b.cpp
+         4 1 46 90 44 1 g++ -c c.cpp
+         5 1 91 95 4 1 ar qc lib.a a.o b.o c.o
+         6 1 97 99 2 1 g++ -c late.cpp",
+    );
+    let table = drawn::selected(&capture, &[], path);
+    assert_eq!(cells(&table, &["job", "waited_for", "gap"]), ["late.cpp | - | 97"], "one slot was free before it");
+    let capture = drawn_build(
+        "1 0 0 100 2 10 make -j2
+         2 1 5 45 40 1 g++ -c a.cpp -o a.o
+         3 1 5 50 45 1 g++ -c b.cpp -o b.o
+         4 1 46 90 44 1 g++ -c c.cpp -o c.o
+         5 1 91 95 4 1 ar qc lib.a a.o b.o c.o",
+    );
+    let table = drawn::selected(&capture, &[], path);
+    assert_eq!(
+        cells(&table, &["job", "waited_for", "gap"]),
+        ["a.cpp | - | 5", "c.cpp | slot | 1", "lib.a | input | 1"]
+    );
+    assert_eq!(
+        table.notes[1],
+        "1 of 3 jobs of the path waited for a slot: with more slots, and CPUs for them, they begin earlier."
     );
 }
 
