@@ -102,10 +102,12 @@ impl<W: Target> Assembler<W> {
             return;
         }
         self.ended.remove(&child.tid);
+        // perf makes up forks of what ran before it started, and its files: by then it may run another program than its parent.
+        let is_made_up = time.is_none();
         // What it did before the recording started is unknown.
         let time = time.filter(|time| self.start_ns.is_none_or(|start| start <= *time));
         if !self.processes.contains_key(&child.pid) {
-            let process = self.processes.get(&parent.pid);
+            let process = self.processes.get(&parent.pid).filter(|_| !is_made_up);
             let image = process.and_then(|process| process.image.clone());
             let space = process.map_or_else(AddressSpace::new, |process| process.space.forked());
             self.start_process(child.pid, Some(parent.pid), time, space, sink);

@@ -119,6 +119,13 @@ impl Drawing {
         self.record(10, USER_MODE, body)
     }
 
+    /// A process starts another one; with the time 0, it did so before the recording.
+    fn fork(&mut self, child: u32, parent: u32, time: u64) -> &mut Self {
+        let body = self.bytes().u32s(&[child, parent, child, parent]).u64s(&[time]);
+        let body = self.tail(body, child, time);
+        self.record(7, 0, body)
+    }
+
     fn sample(&mut self, event: u64, tid: u32, time: u64, period: u64, chain: &[u64]) -> &mut Self {
         let ip = chain.iter().copied().find(|&address| address < KERNEL).unwrap_or(0);
         let body = self.bytes().u64s(&[100 + event, ip]).u32s(&[tid, tid]).u64s(&[time]).u32s(&[1, 0]);
@@ -409,6 +416,22 @@ fn switch_records_become_waits_from_the_first_time_on() {
     let waits: Vec<_> = capture.waits.iter().map(|wait| (wait.start_ns, wait.end_ns, wait.state)).collect();
     assert_eq!(waits, [(2_000, 5_000, WaitState::Blocked), (6_000, 6_500, WaitState::Preempted)]);
     assert_eq!((capture.threads[0].start_ns, capture.threads[0].cpu_ns), (Some(1_000), Some(2_500)));
+}
+
+#[test]
+fn a_process_that_ran_before_has_its_own_program_and_a_new_one_that_of_its_parent() {
+    let mut drawing = Drawing::new();
+    drawing.event(1, 0, SAMPLE_ID_ALL).comm(40, "launch", 0).map(40, 0x1000, 0, "/opt/launch");
+    drawing.fork(41, 40, 0).comm(41, "node", 0).map(41, 0x8000, 0, "/opt/node");
+    drawing.fork(42, 40, 1_500);
+    drawing.sample(0, 41, 2_000, 1, &[USER, 0x8100]).sample(0, 41, 3_000, 1, &[USER, 0x1100]);
+    drawing.sample(0, 42, 4_000, 1, &[USER, 0x1100]);
+    let capture = read(&drawing.file());
+    let programs: Vec<_> = capture.processes.iter().map(|process| &*process.executable).collect();
+    assert_eq!(programs, ["/opt/launch", "/opt/node", "/opt/launch"]);
+    let functions: Vec<_> = drawn(&capture).iter().map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect();
+    assert_eq!((&*functions[0], &*functions[2]), ("node+0x100", "launch+0x100"));
+    assert!(!functions[1].contains("launch"), "{functions:?}");
 }
 
 #[test]
