@@ -72,6 +72,7 @@ impl Cpus {
         let Switch { time_ns, cpu, before, preempted, next } = switch;
         let cpu = cpu.filter(|&cpu| cpu < MOST_CPUS);
         self.has_switches = true;
+        self.note_leaving(cpu, before.tid, time_ns, tasks);
         if before.tid != 0 {
             tasks.switch_out(before, time_ns, preempted, sink);
         }
@@ -80,6 +81,15 @@ impl Cpus {
         }
         if let Some(cpu) = self.cpu(cpu) {
             *cpu = Cpu { tid: next.tid, interrupts: 0 };
+        }
+    }
+
+    /// If another thread leaves the CPU than the one that came last, the switch of that one is missing, though no tracer says so.
+    fn note_leaving(&mut self, cpu: Option<u32>, leaving: u32, time_ns: u64, tasks: &mut Tasks) {
+        let Some(came) = self.cpu(cpu).map(|cpu| std::mem::take(&mut cpu.tid)) else { return };
+        let runs_elsewhere = || self.cpus.iter().any(|other| other.tid == came);
+        if came != 0 && came != leaving && !runs_elsewhere() {
+            tasks.lose_switch_out(came, time_ns);
         }
     }
 

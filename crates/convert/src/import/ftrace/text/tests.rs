@@ -51,6 +51,20 @@ fn the_kernels_text_and_that_of_trace_cmd_have_the_same_waits() {
 }
 
 #[test]
+fn a_thread_whose_switch_is_missing_runs_no_longer_than_until_another_one_leaves_its_cpu() {
+    let capture = read(
+        "cpus=2
+               a-30    [000]     1.000230: sched_switch:         a:30 [120] R ==> b:75 [120]
+               a-30    [000]     1.000240: sched_switch:         a:30 [120] R ==> c:40 [120]
+               c-40    [000]     1.001240: sched_switch:         c:40 [120] S ==> a:30 [120]
+               d-50    [001]     1.002000: sched_switch:         d:50 [120] S ==> e:60 [120]
+",
+    );
+    let cpu_ns = |tid: u32| capture.threads.iter().find(|thread| thread.tid == tid).unwrap().cpu_ns;
+    assert_eq!((cpu_ns(75), cpu_ns(40)), (Some(0), Some(1_000_000)));
+}
+
+#[test]
 fn marks_of_programs_become_scopes_and_readings() {
     let capture = read(
         "# tracer: nop
