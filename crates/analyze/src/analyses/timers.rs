@@ -6,6 +6,8 @@
 //!   after each call drifts;
 //! - *jitter*: percentiles of the difference between an interval and the nearest multiple of the period, at least one;
 //! - *missed*: multiples of the period in an interval beyond the first, rounded: an interval of 2.4 periods misses one call.
+//!   A call that is late by 0.9 periods is not missed: the next one comes after 0.1 periods. So an interval that rounds to
+//!   none takes back one missed call of the late interval before it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,10 +36,10 @@ struct Row {
 impl Row {
     fn of((process, name, period_ns): (String, Arc<str>, u64), timer: &Timer) -> Self {
         let intervals: Vec<u64> = timer.starts_ns.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let periods = |ns: u64| (ns.saturating_add(period_ns / 2) / period_ns).max(1);
-        let off = |&ns: &u64| ns.abs_diff(periods(ns).saturating_mul(period_ns));
+        let rounded = |ns: u64| ns.saturating_add(period_ns / 2) / period_ns;
+        let off = |&ns: &u64| ns.abs_diff(rounded(ns).max(1).saturating_mul(period_ns));
         Self {
-            missed: intervals.iter().map(|&ns| periods(ns) - 1).sum(),
+            missed: missed(intervals.iter().map(|&ns| rounded(ns))),
             jitter: intervals.iter().map(off).collect(),
             intervals: intervals.into_iter().collect(),
             name,
@@ -52,6 +54,17 @@ impl Row {
         let expected = periods as f64 * self.period_ns as f64;
         (periods > 0).then(|| (self.intervals.sum() as f64 / expected - 1.0) * 1e6)
     }
+}
+
+/// Missed calls, from the periods of each interval.
+fn missed(periods: impl Iterator<Item = u64>) -> u64 {
+    // Missed in the last interval, unless late calls made up for it.
+    let mut open = 0_u64;
+    periods.fold(0_u64, |missed, periods| {
+        let made_up = u64::from(periods == 0 && open > 0);
+        open = if periods == 0 { open - made_up } else { periods - 1 };
+        missed - made_up + periods.saturating_sub(1)
+    })
 }
 
 /// The table `timers`: rows by process and name.
@@ -98,7 +111,7 @@ pub fn table(selection: &Selection<'_>) -> Table {
 
 fn none(selection: &Selection<'_>) -> Note {
     match selection.capture().flows.is_empty() {
-        true => note!(Loss, "The capture has no timers. A trace of ros2_tracing has them: `stepscope import`."),
+        true => note!(Loss, "The capture has no timers. `record --with ros2` and traces of ros2_tracing have them."),
         false => note!(Loss, "No callback of a timer with a known period was called."),
     }
 }
@@ -135,6 +148,21 @@ mod tests {
         // Intervals of 1010, 990, 2010 and 990.
         let columns = ["callback", "period", "intervals", "median", "jitter_median", "jitter_max", "drift", "missed"];
         assert_eq!(cells(&table, &columns), ["timer 1 us | 1000 | 4 | 990 | 10 | 10 | 0 | 1"]);
+    }
+
+    #[test]
+    fn a_late_call_is_not_missed() {
+        let missed_calls = |starts_ns: &[u64]| {
+            let starts_ns = starts_ns.to_vec();
+            let row = Row::of((String::new(), "timer".into(), 1_000), &Timer { starts_ns });
+            (row.missed, row.drift().map(f64::round))
+        };
+        // One late by 0.9 periods; two that come together, late by 1.9 and 0.9.
+        assert_eq!(missed_calls(&[0, 1_000, 2_900, 3_000, 4_000]), (0, Some(0.0)));
+        assert_eq!(missed_calls(&[0, 2_900, 2_950, 3_000, 4_000]), (0, Some(0.0)));
+        // Late by 1.6 periods, and one is missed. Short intervals make up for no earlier one.
+        assert_eq!(missed_calls(&[0, 2_600, 3_000]), (1, Some(0.0)));
+        assert_eq!(missed_calls(&[0, 2_000, 3_000, 3_100]).0, 1);
     }
 
     #[test]
