@@ -172,7 +172,7 @@ fn notes(selection: &Selection<'_>, callbacks: &Callbacks<'_>) -> Vec<Note> {
     if callbacks.calls.is_empty() {
         return vec![note!(
             Loss,
-            "The capture has no callbacks. A trace of ros2_tracing has them: `stepscope import`."
+            "The capture has no callbacks. `record --with ros2` and traces of ros2_tracing have them."
         )];
     }
     let mut notes = Vec::new();

@@ -419,8 +419,8 @@ fn notes(selection: &Selection<'_>, chains: &Chains<'_>, is_empty: bool) -> Vec<
     if selection.capture().flows.is_empty() {
         return vec![note!(
             Loss,
-            "The capture has no messages. Mark them with `STEPSCOPE_FLOW_BEGIN` and `STEPSCOPE_FLOW_END`, or import a \
-             trace of ros2_tracing."
+            "The capture has no messages. Mark them with `STEPSCOPE_FLOW_BEGIN` and `STEPSCOPE_FLOW_END`, record ROS 2 \
+             with `--with ros2`, or import a trace of ros2_tracing."
         )];
     }
     let mut notes = clock_notes(selection);
