@@ -40,7 +40,9 @@ pub(super) fn cgroups_of(name: &str) -> Result<Vec<Cgroup>, ContainerError> {
     let running: BTreeSet<&str> = paths.iter().filter_map(|path| id_in(path)).collect();
     let list = |ids: &BTreeSet<&str>| match ids.is_empty() {
         true => "none".to_owned(),
-        false => ids.iter().map(|id| &id[..id.len().min(12)]).collect::<Vec<_>>().join(", "),
+        false => {
+            ids.iter().map(|id| id.get(..12).filter(|_| id.len() == 64).unwrap_or(id)).collect::<Vec<_>>().join(", ")
+        }
     };
     let named = id_of_name(Path::new("/"), name);
     let is_meant = |id: &str| match &named {
@@ -60,7 +62,11 @@ pub(super) fn cgroups_of(name: &str) -> Result<Vec<Cgroup>, ContainerError> {
     let found: BTreeSet<&String> = paths.iter().filter(of_container).collect();
     let cgroups: Vec<Cgroup> = found.into_iter().filter_map(|path| Cgroup::open(path)).collect();
     match cgroups.is_empty() {
-        true => Err(ContainerError::NotRunning { name: name.to_owned(), running: list(&running) }),
+        true => {
+            let of_runtimes = ids_of_runtimes(Path::new("/"));
+            let running = running.into_iter().chain(of_runtimes.iter().map(String::as_str)).collect();
+            Err(ContainerError::NotRunning { name: name.to_owned(), running: list(&running) })
+        }
         false => Ok(cgroups),
     }
 }
@@ -83,6 +89,14 @@ fn first_process(root: &Path, id: &str) -> Option<u32> {
         [runc, (run.join("crun").join(id).join("status"), "pid")]
     });
     states.find_map(|(file, key)| json(&file)?[key].as_u64()?.try_into().ok())
+}
+
+/// The ids of containers that `runc` and `crun` run, from the folders of their states.
+fn ids_of_runtimes(root: &Path) -> Vec<String> {
+    let runs = [root.join("run")].into_iter().chain(folders(&root.join("run/user")));
+    let states = runs.flat_map(|run| [folders(&run.join("runc")), folders(&run.join("crun"))]).flatten();
+    let is_alive = |pid: u32| root.join("proc").join(pid.to_string()).exists();
+    states.filter_map(|state| file_name(&state)).filter(|id| first_process(root, id).is_some_and(is_alive)).collect()
 }
 
 /// The control groups of a process that are not ours: without a control group of its own, a container has those of its parent.
@@ -214,6 +228,8 @@ mod tests {
         let found =
             ["planner", "lidar", "ended", "missing", "../runc/planner"].map(|id| first_process(root.path(), id));
         assert_eq!(found, [Some(15610), Some(77), None, None, None]);
+        fs::create_dir_all(root.path().join("proc/77")).unwrap();
+        assert_eq!(ids_of_runtimes(root.path()), ["lidar"], "the process of planner has ended");
     }
 
     #[test]
