@@ -16,7 +16,7 @@ use stepscope_lab::program::{ProgramError, ProgramEvent, ProgramRecording, Targe
 use stepscope_lab::step::{StepFunction, with_file};
 use stepscope_model::quantity::{self, plural};
 use stepscope_model::{Capture, ClockExchange, Dimension, DimensionStatus, disk};
-use stepscope_record::proc::ProcessSelection;
+use stepscope_record::proc::{ProcessSelection, ProcessSet};
 use stepscope_record::session::{Options, Progress, Reason, take_half_of_a_cpu};
 use stepscope_record::{PythonFunctions, StepTime, TimeArgument, clock};
 use stepscope_view::Format;
@@ -261,13 +261,16 @@ impl Record {
         let command = self.command.clone();
         let folder = self.folder();
         super::refuse_to_replace(&folder, self.force)?;
+        // What is launched would have the priority, too.
+        let attaches = command.is_empty();
+        if attaches {
+            self.find_processes()?;
+        }
         disk::remove(&folder)?;
         let _beside = match self.live {
             true => Some(Beside::start(&folder).map_err(Failure::writing("the viewer"))?),
             false => None,
         };
-        // What is launched would have the priority, too.
-        let attaches = command.is_empty();
         if attaches {
             let _ = take_half_of_a_cpu();
         }
@@ -312,6 +315,11 @@ impl Record {
             Reason::Failed(why) => Err(Failure::Failed(format!("the recording ended early: {why}"))),
             _ => Ok(ExitCode::SUCCESS),
         }
+    }
+
+    /// Fails if no process of the set runs, before a capture is replaced for nothing.
+    fn find_processes(&self) -> Result<(), Failure> {
+        ProcessSet::open(self.processes.selection()).map(drop).map_err(|error| Failure::Failed(error.to_string()))
     }
 
     fn suggest_steps(self) -> Result<ExitCode, Failure> {
