@@ -9,7 +9,7 @@ use std::path::Path;
 use stepscope_model::disk::{DiskError, LongTables};
 use stepscope_model::{
     Allocation, CallTimes, Capture, Counter, Dimension, DimensionStatus, EventId, FlowEvent, Frame, Phase, ProcessId,
-    Sample, Scope, StackId, Step, SystemCalls, ThreadId, Wait, call_time_bucket,
+    Sample, Scope, StackId, Step, SystemCalls, Thread, ThreadId, Wait, call_time_bucket,
 };
 
 use crate::entry::{self, Entry, Sink, StackRef};
@@ -396,14 +396,20 @@ impl Coverage {
 
     /// Notes exact CPU time, sampled time, and the time of threads that no sample hit.
     pub fn note(self, capture: &mut Capture) {
+        /// The lifetimes of all threads whose CPU time is not known may add up to this.
+        const MOST_UNKNOWN_NS: u64 = 20_000_000;
         let exact: Vec<u64> = capture.threads.iter().filter_map(|thread| thread.cpu_ns).collect();
+        let lifetime_ns = |thread: &Thread| thread.end_ns.or(capture.info.end_ns)?.checked_sub(thread.start_ns?);
+        let unknown_ns = capture.threads.iter().filter(|thread| thread.cpu_ns.is_none()).map(lifetime_ns);
+        let unknown_ns: Option<u64> = unknown_ns.sum();
         let losses = &mut capture.info.losses;
         losses.sampled_ns = self.sampled_ns;
         let more_ns = self.estimated_ns.zip(self.sampled_ns).map(|(weighed, sampled)| weighed.saturating_sub(sampled));
         losses.estimated_sample_ns = more_ns.filter(|&ns| ns > 0);
         losses.not_sampled_ns = self.not_sampled_ns;
-        // In the log of a killed recorder, only threads that ended have their time: that is not the time of all.
-        if exact.is_empty() || exact.len() < capture.threads.len() {
+        // In the log of a killed recorder, only threads that ended have their time: that is not the time of all. But one that
+        // started at the very end is no reason.
+        if exact.is_empty() || unknown_ns.is_none_or(|ns| ns > MOST_UNKNOWN_NS) {
             return;
         }
         let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);

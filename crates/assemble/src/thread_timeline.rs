@@ -204,9 +204,10 @@ impl ThreadTimeline {
 
     /// The thread left the CPU.
     pub fn switch_out(&mut self, time_ns: u64, preempted: bool) -> Option<OffCpu> {
-        // Two switch-outs in a row: the switch-in between them was lost. The known state stays.
-        if let State::Off(_) = self.state {
-            self.unknown_ns += time_ns.saturating_sub(self.since_ns.max(self.seen_ns));
+        // Two switch-outs in a row: the switch-in between them was lost. The known state stays. It did not run before it was woken.
+        if let State::Off(wait) = self.state {
+            let woken_ns = wait.wake_up.map_or(0, |wake_up| wake_up.time_ns);
+            self.unknown_ns += time_ns.saturating_sub(self.since_ns.max(self.seen_ns).max(woken_ns));
             self.seen_ns = self.seen_ns.max(time_ns);
             return None;
         }
@@ -273,7 +274,7 @@ impl ThreadTimeline {
         Some(OffCpu { start_ns, end_ns, state: sum.state, stack, runnable_ns, cpu: None, wake_up: None, count })
     }
 
-    /// The CPU of the coming switch-out was free at this time: so the thread did not run there before.
+    /// The CPU of the coming switch-out ran another thread at this time, or none: so this one did not run there before.
     pub fn was_elsewhere_until(&mut self, time_ns: u64) {
         if matches!(self.state, State::Off(_)) {
             self.seen_ns = self.seen_ns.max(time_ns);

@@ -41,16 +41,13 @@ pub fn cpu_notes(capture: &Capture) -> Vec<Note> {
         }
     }
     // A thread whose switches are not all known had at most the time that the kernel counts more.
-    let most_ns = losses.kernel_cpu_ns.zip(losses.cpu_time_ns).map(|(kernel, switches)| kernel.saturating_sub(switches));
+    let most_ns =
+        losses.kernel_cpu_ns.zip(losses.cpu_time_ns).map(|(kernel, switches)| kernel.saturating_sub(switches));
     let unknown_ns = losses.unknown_cpu_ns.map(|unknown| unknown.min(most_ns.unwrap_or(u64::MAX)));
-    let error_ns = ERROR_NS + losses.kernel_cpu_ns.unwrap_or(0) / 100;
+    let error_ns = ERROR_NS + losses.kernel_cpu_ns.or(losses.cpu_time_ns).unwrap_or(0) / 100;
     if let Some(unknown_ns) = unknown_ns.filter(|&ns| ns > error_ns) {
         let unknown = NoteValue::ns(unknown_ns);
-        notes.push(note!(
-            Loss,
-            "Not all context switches are known: {} may be CPU time and is not counted.",
-            unknown
-        ));
+        notes.push(note!(Loss, "Not all context switches are known: {} may be CPU time and is not counted.", unknown));
     }
     notes
 }

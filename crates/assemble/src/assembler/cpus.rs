@@ -64,6 +64,8 @@ struct Cpu {
     tid: Option<u32>,
     /// The last thread that left, if no other came since.
     left: Option<Left>,
+    /// The last switch there that is known.
+    switched_ns: u64,
 }
 
 /// A thread left a CPU.
@@ -75,15 +77,15 @@ struct Left {
 
 impl Cpus {
     /// A followed thread runs on a CPU. Returns the one that did so before.
-    fn enter(&mut self, cpu: u32, tid: u32) -> Option<u32> {
-        let before = self.by_number.insert(cpu, Cpu { tid: Some(tid), left: None });
+    fn enter(&mut self, cpu: u32, tid: u32, time_ns: u64) -> Option<u32> {
+        let before = self.by_number.insert(cpu, Cpu { tid: Some(tid), left: None, switched_ns: time_ns });
         before.and_then(|before| before.tid).filter(|&before| before != tid)
     }
 
     /// A thread left a CPU, or one that is not followed came (`left` is then `None`). Returns the followed thread that ran
     /// there.
-    fn leave(&mut self, cpu: u32, left: Option<Left>) -> Option<u32> {
-        self.by_number.insert(cpu, Cpu { tid: None, left }).and_then(|before| before.tid)
+    fn leave(&mut self, cpu: u32, left: Option<Left>, time_ns: u64) -> Option<u32> {
+        self.by_number.insert(cpu, Cpu { tid: None, left, switched_ns: time_ns }).and_then(|before| before.tid)
     }
 
     /// A CPU switches from this thread to another. If it is not the one that left last, its records are missing.
@@ -96,6 +98,11 @@ impl Cpus {
 
     fn free_since(&self, cpu: u32) -> Option<u64> {
         self.by_number.get(&cpu)?.left.filter(|_| self.are_whole).map(|left| left.time_ns)
+    }
+
+    /// When a thread that leaves a CPU was elsewhere for sure: at the last switch there, if that was not its own.
+    fn elsewhere_until(&self, cpu: u32, tid: u32) -> Option<u64> {
+        self.by_number.get(&cpu).filter(|known| known.tid != Some(tid)).map(|known| known.switched_ns)
     }
 
     fn runs(&self, cpu: u32, tid: u32) -> bool {
@@ -121,13 +128,13 @@ impl<W: Target> Assembler<W> {
         leaving: Leaving,
         sink: &mut impl Sink,
     ) {
-        let free_since = cpu.and_then(|cpu| self.cpus.free_since(cpu));
+        let elsewhere_until = cpu.and_then(|cpu| self.cpus.elsewhere_until(cpu, ids.tid));
         self.is_on_cpu(ids.tid, cpu, time, sink);
         self.switch(ids, Some(time), sink, |timeline, time| {
-            free_since.into_iter().for_each(|since| timeline.was_elsewhere_until(since));
+            elsewhere_until.into_iter().for_each(|until| timeline.was_elsewhere_until(until));
             timeline.switch_out(time, leaving == Leaving::Preempted)
         });
-        cpu.and_then(|cpu| self.cpus.leave(cpu, Some(Left { tid: ids.tid, time_ns: time })));
+        cpu.and_then(|cpu| self.cpus.leave(cpu, Some(Left { tid: ids.tid, time_ns: time }), time));
         let is_last = matches!(leaving, Leaving::Dead | Leaving::BlockedOrDead);
         if is_last && self.threads.get(&ids.tid).is_some_and(|thread| thread.exit.is_some()) {
             self.end_exiting(ids.tid, time, sink);
@@ -141,17 +148,17 @@ impl<W: Target> Assembler<W> {
         };
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         if let Some(elsewhere) = thread.cpu.replace(cpu).filter(|&before| self.cpus.runs(before, tid)) {
-            self.cpus.leave(elsewhere, None);
+            self.cpus.leave(elsewhere, None, time);
             thread.timeline.lose_switch_out(time);
         }
-        if let Some(before) = self.cpus.enter(cpu, tid) {
+        if let Some(before) = self.cpus.enter(cpu, tid, time) {
             self.was_displaced(before, time, sink);
         }
     }
 
     /// A thread that is not followed left a CPU (`left` is its id), or came to it.
     pub fn note_other_switch(&mut self, cpu: u32, time: u64, left: Option<u32>, sink: &mut impl Sink) {
-        if let Some(before) = self.cpus.leave(cpu, left.map(|tid| Left { tid, time_ns: time })) {
+        if let Some(before) = self.cpus.leave(cpu, left.map(|tid| Left { tid, time_ns: time }), time) {
             self.was_displaced(before, time, sink);
         }
     }
@@ -211,20 +218,22 @@ mod tests {
     #[test]
     fn a_cpu_runs_one_followed_thread_at_a_time() {
         let mut cpus = Cpus { are_whole: true, ..Cpus::default() };
-        assert_eq!(cpus.enter(0, 7), None);
-        assert_eq!(cpus.enter(0, 7), None, "it is there already");
-        assert_eq!(cpus.enter(0, 8), Some(7), "the switch-out of 7 was lost");
-        assert_eq!(cpus.leave(0, Some(Left { tid: 8, time_ns: 90 })), Some(8));
+        assert_eq!(cpus.enter(0, 7, 10), None);
+        assert_eq!(cpus.enter(0, 7, 20), None, "it is there already");
+        assert_eq!(cpus.enter(0, 8, 30), Some(7), "the switch-out of 7 was lost");
+        assert_eq!(cpus.elsewhere_until(0, 8), None, "it is there");
+        assert_eq!(cpus.leave(0, Some(Left { tid: 8, time_ns: 90 }), 90), Some(8));
         assert_eq!(cpus.free_since(0), Some(90));
-        assert_eq!(cpus.leave(0, None), None, "a thread that is not followed came");
+        assert_eq!(cpus.leave(0, None, 95), None, "a thread that is not followed came");
         assert_eq!(cpus.free_since(0), None);
+        assert_eq!(cpus.elsewhere_until(0, 8), Some(95), "whatever comes next, it was not 8 before");
     }
 
     #[test]
     fn a_cpu_is_free_since_a_thread_left_only_if_that_thread_was_the_last_one() {
         let mut cpus = Cpus { are_whole: true, ..Cpus::default() };
         for (left, last, free) in [(8, Some(8), true), (8, Some(9), false), (8, Some(0), false), (0, Some(0), false)] {
-            cpus.leave(0, Some(Left { tid: left, time_ns: 90 }));
+            cpus.leave(0, Some(Left { tid: left, time_ns: 90 }), 90);
             cpus.note_last(0, last);
             assert_eq!(cpus.free_since(0).is_some(), free, "{left} left, {last:?} was the last");
         }
