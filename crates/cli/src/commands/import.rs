@@ -105,6 +105,9 @@ impl Import {
                 (0, 0, 0) if capture.samples.is_empty() && !capture.scopes.is_empty() => {
                     (capture.scopes.len(), "scopes", " --view scopes")
                 }
+                (0, 0, 0) if capture.samples.is_empty() && !capture.counters.is_empty() => {
+                    (capture.counters.len(), "readings", " --view counters")
+                }
                 (0, 0, 0) => (capture.samples.len(), if folded { "stacks" } else { "samples" }, ""),
                 (0, 0, counts) => (counts, "counts", " --view cache"),
                 (0, calls, _) => (calls, "rows of system calls", " --view syscalls"),

@@ -54,7 +54,7 @@ struct ViewArguments {
 }
 
 /// What takes the place of the default view where nothing was recorded for it.
-const OTHER_DEFAULTS: [&str; 3] = ["heap", "memory-errors", "syscalls"];
+const OTHER_DEFAULTS: [&str; 6] = ["heap", "memory-errors", "syscalls", "wall", "scopes", "counters"];
 
 impl ViewArguments {
     /// Without `--view`, the first view of what the capture has.
@@ -66,7 +66,8 @@ impl ViewArguments {
             return self;
         }
         let mut others = OTHER_DEFAULTS.into_iter().filter_map(view_named);
-        match others.find(|(analysis, _)| !lacks(analysis)) {
+        let has_rows = |view: &View| (view.tables)(selection, &self.options).iter().any(|table| !table.rows.is_empty());
+        match others.find(|(analysis, view)| !lacks(analysis) && has_rows(view)) {
             Some((analysis, view)) => Self { analysis, view, ..self },
             None => self,
         }
@@ -115,7 +116,7 @@ impl Args for ViewArguments {
         let view = Arg::new("view")
             .long("view")
             .value_name("VIEW")
-            .help("What to show; without CPU samples heap, memory-errors or syscalls")
+            .help("What to show; without CPU samples the first of heap, memory-errors, syscalls, wall, scopes and counters that has rows")
             .value_parser(view_parser())
             .default_value("hotspots");
         let of_analysis = |(analysis, option): (&Analysis, &'static AnalysisOption)| {
