@@ -28,7 +28,7 @@ const SUMS: u32 = 64 << 10;
 const TIMES: u32 = 128 << 10;
 /// Buckets of those, 72 bytes each.
 const REST_TIMES: u32 = 16 << 10;
-/// Places whose stacks are counted. Others have one with each record.
+/// Places whose stacks are counted. Records of further places all have a stack.
 const PLACES: u32 = 16 << 10;
 /// Threads that are within a call at a time.
 const THREADS: u32 = 32 << 10;
