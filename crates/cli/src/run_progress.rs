@@ -137,6 +137,9 @@ impl Listener for RunProgress {
                 self.say(&format!("      steps: {}", with_file(step)));
             }
             Event::TaskEnded { label, node } => self.say(&format!("      {label} recorded on {node}")),
+            Event::TrialsMissing { trials, reason } => {
+                self.say(&format!("{} missing: {reason}", plural(*trials, "trial")));
+            }
             Event::DriverEnded { command, how } => self.say(&format!("      driver {} {how}", command.join(" "))),
             Event::Stopping => self.line.set_message(format!("{}: stopping", self.label)),
             Event::Finishing { phase } => self.line.set_message(format!("{}: naming functions of {phase}", self.label)),

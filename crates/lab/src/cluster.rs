@@ -50,13 +50,24 @@ pub trait Scheduler: Sync {
     fn submit(&self, job: &Job<'_>) -> Result<Box<dyn Submission>, ClusterError>;
 }
 
+/// How far submitted tasks are.
+#[derive(Debug)]
+pub enum Progress {
+    /// Some have not ended.
+    Open,
+    /// All have ended, however that was.
+    Over,
+    /// The scheduler does not answer. It may answer again: its controller may restart.
+    Silent(ClusterError),
+}
+
 /// Tasks that were submitted.
 pub trait Submission {
-    /// Whether all of them have ended, however that was.
+    /// How far they are.
     ///
     /// # Errors
-    /// If the scheduler cannot be reached.
-    fn is_over(&mut self) -> Result<bool, ClusterError>;
+    /// If the scheduler will never answer again: the wait ends at once.
+    fn progress(&mut self) -> Result<Progress, ClusterError>;
     /// What the scheduler says about a task that has ended: `NODE_FAIL`, `TIMEOUT`, ...; `None` if it says nothing.
     fn fate(&mut self, task: usize) -> Option<String>;
     /// Ends all tasks.

@@ -47,6 +47,13 @@ pub enum Event<'a> {
         /// The node.
         node: &'a str,
     },
+    /// A run on a cluster has ended without these trials.
+    TrialsMissing {
+        /// How many.
+        trials: usize,
+        /// Why.
+        reason: &'a str,
+    },
     /// A trial starts.
     TrialStarted {
         /// The trial.

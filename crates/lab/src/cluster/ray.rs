@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use super::{ClusterError, Job, Scheduler, Submission};
+use super::{ClusterError, Job, Progress, Scheduler, Submission};
 
 /// Ray's Python module.
 pub(super) struct Ray;
@@ -53,7 +53,7 @@ while open_tasks:
         try:
             fate = ray.get(done)
         except ray.exceptions.RayError as error:
-            fate = "its node or worker was lost: " + str(error).strip().split("\n")[0]
+            fate = "its node or worker was lost: " + str(error).strip().split("\n")[0].split(". ")[0]
         print(json.dumps([number, fate]), flush=True)
 "#;
 
@@ -108,11 +108,12 @@ struct Driver {
 }
 
 impl Submission for Driver {
-    fn is_over(&mut self) -> Result<bool, ClusterError> {
+    fn progress(&mut self) -> Result<Progress, ClusterError> {
         let start = |source| ClusterError::Start { program: "python3".to_owned(), source, hint: HINT };
         match self.child.try_wait().map_err(start)? {
-            None => Ok(false),
-            Some(status) if status.success() => Ok(true),
+            None => Ok(Progress::Open),
+            Some(status) if status.success() => Ok(Progress::Over),
+            // Its tasks have ended with it.
             Some(_) => {
                 let text = std::fs::read_to_string(&self.log).unwrap_or_default();
                 let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
-use super::{ClusterError, Job, Scheduler, Submission};
+use super::{ClusterError, Job, Progress, Scheduler, Submission};
 
 /// `sbatch`.
 pub(super) struct Slurm;
@@ -78,16 +78,16 @@ impl Array {
 }
 
 impl Submission for Array {
-    fn is_over(&mut self) -> Result<bool, ClusterError> {
+    fn progress(&mut self) -> Result<Progress, ClusterError> {
         let mut command = Command::new("squeue");
         command.args(["--noheader", "--array", "--states=all", "--format=%K %T %r", &format!("--jobs={}", self.id)]);
-        let listed = match run(command) {
-            Ok(listed) => listed,
+        Ok(match run(command) {
+            Ok(listed) if self.note(&listed) => Progress::Open,
+            Ok(_) => Progress::Over,
             // Some minutes after its end, Slurm forgets a job.
-            Err(ClusterError::Refused { message, .. }) if message.contains("Invalid job id") => return Ok(true),
-            Err(error) => return Err(error),
-        };
-        Ok(!self.note(&listed))
+            Err(ClusterError::Refused { message, .. }) if message.contains("Invalid job id") => Progress::Over,
+            Err(error) => Progress::Silent(error),
+        })
     }
 
     fn fate(&mut self, task: usize) -> Option<String> {
@@ -97,6 +97,8 @@ impl Submission for Array {
             "NODE_FAIL" => Some("its node failed".to_owned()),
             // The node says why.
             "COMPLETED" | "FAILED" => None,
+            // The controller stopped answering before the task ended.
+            open if OPEN.contains(&open) => None,
             other => Some(format!("Slurm ended its task: {other}")),
         }
     }
@@ -119,5 +121,7 @@ mod tests {
         assert_eq!(array.fate(1).unwrap(), "its node failed");
         assert_eq!(array.fate(2).unwrap(), "its task reached the time limit");
         assert_eq!(array.fate(3), None);
+        assert!(array.note("3 RUNNING None\n"));
+        assert_eq!(array.fate(3), None, "a controller that dies ends no task");
     }
 }

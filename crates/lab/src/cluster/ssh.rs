@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use super::{CLUSTER_FOLDER, ClusterError, Job, Placement, Scheduler, Submission};
+use super::{CLUSTER_FOLDER, ClusterError, Job, Placement, Progress, Scheduler, Submission};
 
 /// `ssh`.
 pub(super) struct Ssh;
@@ -57,8 +57,9 @@ struct Hosts {
 }
 
 impl Submission for Hosts {
-    fn is_over(&mut self) -> Result<bool, ClusterError> {
-        Ok(self.threads.iter().all(JoinHandle::is_finished))
+    fn progress(&mut self) -> Result<Progress, ClusterError> {
+        let is_over = self.threads.iter().all(JoinHandle::is_finished);
+        Ok(if is_over { Progress::Over } else { Progress::Open })
     }
 
     fn fate(&mut self, task: usize) -> Option<String> {
