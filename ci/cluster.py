@@ -101,26 +101,44 @@ class Test:
         assert all(len(found) == 1 for found in nodes.values()), nodes
         print(f"ok: {name}: {len(trials)} trials on {sorted(set.union(*nodes.values()))}", flush=True)
 
-    def ab(self, *arguments):
+    def ab(self, name, *arguments, env=None):
         """The rounds of both variants, each on one node, and their comparison."""
-        command = [self.stepscope, "ab", "stepscope.toml", "-o", self.folder / "runs-ab", "--runs", "4", "--baseline", "before",
+        command = [self.stepscope, "ab", "stepscope.toml", "-o", self.folder / f"runs-{name}", "--runs", "4", "--baseline", "before",
                    "--candidate", "after", "--format", "json", *arguments]
-        done = subprocess.run([str(part) for part in command], cwd=self.folder, capture_output=True, text=True)
+        done = subprocess.run([str(part) for part in command], cwd=self.folder, env=env, capture_output=True, text=True)
         assert done.returncode == 0 and json.loads(done.stdout), (done.stdout[-500:], done.stderr[-3000:])
-        self.check("ab", self.info("ab"), 4)
+        self.check(name, self.info(name), 4)
 
-    def sweep(self, *arguments):
+    def sweep(self, name, *arguments, env=None):
         """All points of a round are on one node."""
         text = LAB.split("[variant.before]")[0].replace("while :", ": {n}; while :") + "[sweep]\nn = [1, 2, 3]\n"
         (self.folder / "sweep.toml").write_text(text)
-        command = [self.stepscope, "sweep", "sweep.toml", "-o", self.folder / "runs-sweep", "--runs", "2", *arguments]
-        done = subprocess.run([str(part) for part in command], cwd=self.folder, capture_output=True, text=True)
-        trials = self.info("sweep")["trials"]
+        command = [self.stepscope, "sweep", "sweep.toml", "-o", self.folder / f"runs-{name}", "--runs", "2", *arguments]
+        done = subprocess.run([str(part) for part in command], cwd=self.folder, env=env, capture_output=True, text=True)
+        trials = self.info(name)["trials"]
         assert done.returncode == 0 and len(trials) == 6, (done, trials)
         assert all(trial["result"]["outcome"] == "recorded" for trial in trials), trials
         nodes = {trial["repetition"]: {t["node"] for t in trials if t["repetition"] == trial["repetition"]} for trial in trials}
         assert all(len(found) == 1 for found in nodes.values()), nodes
-        print(f"ok: sweep: {len(trials)} trials, rounds on {nodes}", flush=True)
+        print(f"ok: {name}: {len(trials)} trials, rounds on {nodes}", flush=True)
+
+    def killed(self, name, kill, *arguments, env=None, seconds=300):
+        """A run whose long task is under way when `kill` is called. It ends with what it has; gives why trials are missing."""
+        latest = self.folder / f"runs-{name}/latest"
+        command = [str(part) for part in self.command(name, *arguments, "--attempts", "1", lab="long.toml")]
+        running = subprocess.Popen(command, cwd=self.folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        assert wait_for(lambda: (latest / "long").exists(), 200), "the long task does not start"
+        kill(latest)
+        start = time.monotonic()
+        _, stderr = running.communicate(timeout=seconds)
+        found = reasons(self.info(name))
+        assert running.returncode == 1 and found.count("recorded") == 2 and len(found) == 4, (found, stderr)
+        assert all(reason != "not_run" for reason in found), found
+        # The console says it, too: a line for each reason.
+        missing = [line.strip() for line in stderr.splitlines() if "missing: " in line]
+        assert missing, stderr
+        print(f"ok: {name}: ended {time.monotonic() - start:.0f} s later: {missing}", flush=True)
+        return found
 
 
 def reasons(info):
@@ -156,25 +174,21 @@ def ssh(test):
     test.check("ssh", test.run("ssh", *on, "--hosts", "node1,node2", "--runs", "2"), 2)
     test.check("ssh-copy", test.run("ssh-copy", *on, "--hosts", "node1,node2", "--runs", "2", "--copy"), 2)
     test.check("ssh-gone", test.run("ssh-gone", *on, "--hosts", "gone,node1", "--runs", "2"), 2)
-    test.ab(*on, "--hosts", "node1,node2")
-    test.sweep(*on, "--hosts", "node1,node2")
+    test.ab("ssh-ab", *on, "--hosts", "node1,node2")
+    test.sweep("ssh-sweep", *on, "--hosts", "node1,node2")
     info = test.run("ssh-limit", *on, "--hosts", "node1", "--time-limit", "20", "--attempts", "1", lab="long.toml", code=1)
     found = reasons(info)
     assert found.count("recorded") >= 2 and any("time limit" in reason for reason in found), found
     print(f"ok: ssh: a task over its limit: {found}", flush=True)
     # The node dies: its server and all that it started.
-    running = subprocess.Popen([str(part) for part in test.command(
-        "ssh-dies", *on, "--hosts", "node1", "--attempts", "1", lab="long.toml")], cwd=test.folder, stderr=subprocess.PIPE, text=True)
-    latest = test.folder / "runs-ssh-dies/latest"
-    assert wait_for(lambda: (latest / "long").exists()), "the long task does not start"
-    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(daemon.pid)], capture_output=True, text=True).stdout.split()
-    for child in children:
-        os.kill(int(child), signal.SIGKILL)
-    daemon.kill()
-    _, stderr = running.communicate(timeout=200)
-    found = reasons(test.info("ssh-dies"))
-    assert running.returncode == 1 and found.count("recorded") == 2 and any("was lost" in reason for reason in found), (found, stderr)
-    print(f"ok: ssh: a node that dies: {found}", flush=True)
+    def kill(_):
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(daemon.pid)], capture_output=True, text=True).stdout.split()
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)
+        daemon.kill()
+
+    found = test.killed("ssh-dies", kill, *on, "--hosts", "node1")
+    assert any("was lost" in reason for reason in found), found
     test.stop_all()
 
 
@@ -224,34 +238,43 @@ NodeName={host} NodeAddr=127.0.0.1 CPUs={os.cpu_count()} State=UNKNOWN
 PartitionName=lab Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """)
     env = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
-    test.start("slurmctld", "-D", "-f", folder / "slurm.conf", env=env)
+    controller = test.start("slurmctld", "-D", "-f", folder / "slurm.conf", env=env)
     node = test.start("slurmd", "-D", "-f", folder / "slurm.conf", env=env)
     idle = lambda: "idle" in subprocess.run(["sinfo", "-h", "-o", "%T"], env=env, capture_output=True, text=True).stdout
     assert wait_for(idle), (folder / "slurmctld.txt").read_text()[-2000:]
     test.check("slurm", test.run("slurm", "--on", "slurm", "--runs", "2", env=env), 2)
+    test.ab("slurm-ab", "--on", "slurm", env=env)
+    test.sweep("slurm-sweep", "--on", "slurm", env=env)
     # The node dies in the middle of a task: its daemon and the task are killed.
-    running = subprocess.Popen([str(part) for part in test.command(
-        "slurm-dies", "--on", "slurm", "--attempts", "1", lab="long.toml")], cwd=test.folder, env=env, stderr=subprocess.PIPE, text=True)
-    latest = test.folder / "runs-slurm-dies/latest"
-    assert wait_for(lambda: (latest / "long").exists(), 200), "the long task does not start"
-    steps = subprocess.run(["pgrep", "-f", f"^slurmstepd: .*|{test.stepscope} task {latest.resolve()}"], capture_output=True, text=True)
-    for step in steps.stdout.split():
-        os.kill(int(step), signal.SIGKILL)
-    node.kill()
-    _, stderr = running.communicate(timeout=300)
-    found = reasons(test.info("slurm-dies"))
-    assert running.returncode == 1 and found.count("recorded") == 2 and len(found) == 4, (found, stderr)
+    def kill_task(latest):
+        """What `slurmd` has started lives on without it."""
+        pattern = f"{test.stepscope} task {latest.resolve()}"
+        steps = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True).stdout.split()
+        parents = subprocess.run(["ps", "-o", "ppid=", "-p", ",".join(steps)], capture_output=True, text=True).stdout.split()
+        comm = lambda pid: Path(f"/proc/{pid}/comm").read_text() if Path(f"/proc/{pid}/comm").exists() else ""
+        for step in [pid for pid in parents if comm(pid).startswith("slurmstepd")] + steps:
+            os.kill(int(step), signal.SIGKILL)
+
+    def kill(latest):
+        kill_task(latest)
+        node.kill()
+
+    found = test.killed("slurm-dies", kill, "--on", "slurm", env=env)
     assert any("failed" in reason or "without a result" in reason for reason in found), found
-    print(f"ok: Slurm: a node that dies: {found}", flush=True)
     # The node is back, and the run continues with what is missing: both variants of the long scenario, over their limit.
     test.start("slurmd", "-D", "-f", folder / "slurm.conf", env=env)
     assert wait_for(idle), "the node does not come back"
+    latest = test.folder / "runs-slurm-dies/latest"
     done = subprocess.run([str(part) for part in [
         test.stepscope, "run", "--on", "slurm", "--resume", latest.resolve(), "--attempts", "1", "--time-limit", "60"]],
         cwd=test.folder, env=env, capture_output=True, text=True)
     found = reasons(json.loads((latest / "run.json").read_text()))
     assert done.returncode == 1 and found.count("recorded") == 2 and any("time limit" in reason for reason in found), (found, done)
-    print(f"ok: Slurm: resumed, a task over its limit: {found}", flush=True)
+    print(f"ok: slurm: resumed, a task over its limit: {found}", flush=True)
+    # A controller that does not come back is the end of the run; the node lives on.
+    found = test.killed("slurm-controller-dies", lambda _: controller.kill(), "--on", "slurm", env=env)
+    assert any("squeue failed" in reason for reason in found), found
+    kill_task(test.folder / "runs-slurm-controller-dies/latest")
     test.stop_all()
 
 
@@ -273,10 +296,19 @@ def ray(test):
     assert wait_for(answers, 200), "Ray does not answer"
     time.sleep(10)
     test.check("ray", test.run("ray", "--on", "ray", "--runs", "2", env=env), 2)
+    test.ab("ray-ab", "--on", "ray", env=env)
     info = test.run("ray-limit", "--on", "ray", "--time-limit", "20", "--attempts", "1", lab="long.toml", env=env, code=1)
     found = reasons(info)
     assert found.count("recorded") >= 2 and any("time limit" in reason for reason in found), found
-    print(f"ok: Ray: a task over its limit: {found}", flush=True)
+    print(f"ok: ray: a task over its limit: {found}", flush=True)
+    # The head dies in the middle of a task: its control store and its node.
+    def kill(_):
+        for name in ["gcs_server", "raylet"]:
+            for pid in subprocess.run(["pgrep", "-f", f"/{name} .*{test.folder}/ray"], capture_output=True, text=True).stdout.split():
+                os.kill(int(pid), signal.SIGKILL)
+
+    found = test.killed("ray-head-dies", kill, "--on", "ray", env=env)
+    assert any("Ray failed" in reason or "was lost" in reason for reason in found), found
     test.stop_all()
 
 
@@ -288,7 +320,9 @@ def main():
     test = Test(stepscope, folder)
     try:
         for name in wanted:
+            start = time.monotonic()
             {"ssh": ssh, "slurm": slurm, "ray": ray}[name](test)
+            print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
     finally:
         test.stop_all()
 
