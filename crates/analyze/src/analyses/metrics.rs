@@ -181,6 +181,7 @@ pub fn of(selection: &Selection<'_>, basis: Basis) -> Vec<Metric> {
 fn divisor(basis: Basis, steps: Option<&Steps>, wall_ns: Option<u64>) -> Option<f64> {
     match basis {
         Basis::PerStep => Some(steps?.count() as f64),
+        Basis::PerBuild => Some(1.0),
         Basis::PerSecond => Some(wall_ns? as f64 / 1e9),
         Basis::Share => None,
     }
@@ -199,7 +200,7 @@ impl Found {
         }
     }
 
-    /// A cost, by step or second.
+    /// A cost, on the basis.
     fn add_cost(&mut self, name: &'static str, unit: &str, cost: Option<f64>) {
         let unit = self.basis.unit(unit);
         self.add(name, &unit, cost.zip(self.divisor).map(|(cost, divisor)| cost / divisor));

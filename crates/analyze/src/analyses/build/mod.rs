@@ -22,10 +22,10 @@ pub(crate) mod jobs;
 pub(crate) mod pieces;
 
 use stepscope_model::build_command::{JobOf, Kind};
-use stepscope_model::compiler_work::JOBS_MODULE;
 use stepscope_model::{Capture, Column, Columns, Importance, Kind as ColumnKind, NoteValue, Table, Value, note};
 
 use crate::analysis::{Analysis, ReportSection, View};
+pub use crate::query::basis::is_build;
 use crate::query::select::Selection;
 use jobs::{Build, Job, Used, Waited};
 
@@ -59,11 +59,6 @@ pub fn jobs_of_processes(capture: &Capture) -> Vec<Option<JobOf>> {
         .collect();
     all.resize(capture.processes.len(), None);
     all
-}
-
-/// Whether a capture is of a build that `stepscope build` recorded.
-pub fn is_build(capture: &Capture) -> bool {
-    capture.modules.iter().any(|module| module.path == JOBS_MODULE)
 }
 
 /// A path as people read it: relative to the build's working directory, if it is below.

@@ -1,8 +1,12 @@
-use stepscope_model::{Capture, Counter, Process, Thread};
+use stepscope_model::compiler_work::JOBS_MODULE;
+use stepscope_model::{Capture, Counter, Event, Frame, Module, Process, Sample, Thread};
 
 use super::*;
+use crate::analyses::compare::{Comparison, Evidence, Family, Noise, Options, Side};
+use crate::analyses::metrics;
 use crate::columns::read::cells;
 use crate::drawn;
+use crate::query::basis::Basis;
 
 /// Processes, one a line: `pid parent start end cpu peak command`.
 fn drawn_build(text: &str) -> Capture {
@@ -166,4 +170,78 @@ fn a_capture_without_compilers_says_what_to_do() {
     let table = drawn::selected(&capture, &[], summary);
     assert!(table.rows.is_empty());
     assert_eq!(table.notes, ["No compiler or linker ran in this capture; fix: `stepscope build -- make`."]);
+}
+
+/// A build that `stepscope build` recorded: a sample with the CPU time of each process.
+fn recorded_build(wall_ns: u64, cpu_ns: u64) -> Capture {
+    let mut capture = drawn_build(&format!("1 0 0 {wall_ns} {cpu_ns} 10 g++ -c src/a.cpp"));
+    capture.info.end_ns = Some(wall_ns);
+    capture.info.events = vec![Event::weighed("cpu", "ns")];
+    let module = Some(capture.add_module(Module { path: JOBS_MODULE.into(), ..Module::default() }));
+    let frame = capture.intern_frame(Frame { module, ..Frame::named("src/a.cpp") });
+    let stack = Some(capture.intern_stack_node(None, frame));
+    let thread = stepscope_model::ThreadId::from_index(0);
+    let event = stepscope_model::EventId::from_index(0);
+    capture.samples.push(Sample { time_ns: None, thread, cpu: None, stack, event, weight: cpu_ns });
+    capture
+}
+
+/// Compares builds, each by wall and CPU time.
+fn compared(before: &[(u64, u64)], after: &[(u64, u64)]) -> Comparison {
+    let evidence = |builds: &[(u64, u64)]| -> Vec<Evidence> {
+        let one = |&(wall, cpu): &(u64, u64)| {
+            drawn::selected(&recorded_build(wall, cpu), &[], |selection| {
+                assert_eq!(Basis::of(selection), Basis::PerBuild);
+                Evidence::of(selection, Basis::PerBuild)
+            })
+        };
+        builds.iter().map(one).collect()
+    };
+    let side = |name: &str, builds| Side { name: name.into(), runs: evidence(builds) };
+    Comparison::of(&side("before", before), &side("after", after), &Options::default())
+}
+
+#[test]
+fn costs_of_a_build_are_those_of_the_whole_whatever_its_wall_time() {
+    // The second build has two thirds of the CPU time, in a sixth of the wall time.
+    let comparison = compared(&[(60_000, 21_000)], &[(10_000, 14_000)]);
+    let cpu = comparison.metrics.iter().find(|row| row.name == "cpu").unwrap();
+    assert_eq!((cpu.unit.as_str(), cpu.assessment.before, cpu.assessment.after), ("ns/build", 21_000.0, 14_000.0));
+    let row = &comparison.rows(Family::Own)[0];
+    assert_eq!((row.assessment.before, row.assessment.after), (21_000.0, 14_000.0));
+    assert!(matches!(comparison.noise, Noise::Unknown(_)));
+    assert_eq!(
+        comparison.notes,
+        [
+            "One build per side cannot be tested: how much builds vary is unknown. Record several builds per side.",
+            "Costs are those of whole builds."
+        ]
+    );
+}
+
+#[test]
+fn several_builds_per_side_are_tested() {
+    let builds = |cpu: u64| (0..6).map(|run| (50_000 + 1_000 * run, cpu + 100 * run)).collect::<Vec<_>>();
+    let comparison = compared(&builds(21_000), &builds(14_000));
+    assert_eq!(comparison.noise, Noise::Runs);
+    let cpu = comparison.metrics.iter().find(|row| row.name == "cpu").unwrap();
+    assert_eq!(cpu.assessment.verdict.name(), "changed");
+    assert!((cpu.assessment.after / cpu.assessment.before - 0.67).abs() < 0.01);
+}
+
+#[test]
+fn a_build_and_another_recording_have_seconds_in_common() {
+    let (build, other) = (recorded_build(60_000, 21_000), drawn_build("1 0 0 100 2 10 ./sim"));
+    let steps = drawn::Drawing::new().window(0..10_000).process(7, "/sim").steps("main", 1_000, 1_000, 5, 500).capture;
+    drawn::selected(&build, &[], |build| {
+        drawn::selected(&other, &[], |other| assert_eq!(Basis::common([build, other]), Basis::PerSecond));
+        drawn::selected(&steps, &[], |steps| {
+            assert_eq!(Basis::of(steps), Basis::PerStep);
+            assert_eq!(Basis::common([build, steps]), Basis::PerSecond);
+            assert_eq!(Basis::common([steps, build]), Basis::PerSecond);
+        });
+        assert_eq!(Basis::common([build, build]), Basis::PerBuild);
+        let cpu = metrics::of(build, Basis::PerBuild).into_iter().find(|metric| metric.name == "cpu");
+        assert_eq!(cpu.unwrap().value, 21_000.0);
+    });
 }

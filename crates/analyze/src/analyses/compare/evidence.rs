@@ -134,7 +134,7 @@ pub struct Evidence {
     pub unit: String,
     /// Whether the numbers of samples are known.
     pub counts_known: bool,
-    /// Steps, or seconds, in each block; for shares, hundredths of the whole weight.
+    /// Steps, or seconds, in each block; 1 for a build; for shares, hundredths of the whole weight.
     pub exposure: Vec<f64>,
     /// The figures of the whole recording.
     pub metrics: Vec<Metric>,
@@ -181,7 +181,7 @@ impl Evidence {
         &self.rows[family as usize]
     }
 
-    /// Steps or seconds of the whole recording.
+    /// Steps or seconds of the whole recording; 1 for a build.
     pub fn whole_exposure(&self) -> f64 {
         self.exposure.iter().sum()
     }
@@ -214,6 +214,10 @@ impl Blocks {
                 let in_block = |block: usize| steps_of(block, blocks, steps).len() as f64;
                 let begins = loops.each().iter().map(|steps| begins(steps, blocks)).collect();
                 Self { exposure: (0..blocks).map(in_block).collect(), begins, loops: Some(loops), window: 0..0 }
+            }
+            // Parts of a build are different work, so they say nothing about how builds vary.
+            (Basis::PerBuild, _, window) => {
+                Self { loops: None, begins: Vec::new(), window: window.unwrap_or(0..u64::MAX), exposure: vec![1.0] }
             }
             (Basis::PerStep | Basis::PerSecond, _, Some(window)) => {
                 let length = window.end - window.start;

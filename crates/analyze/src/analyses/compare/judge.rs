@@ -39,6 +39,8 @@ pub enum Untested {
     SharesOfPeriods,
     /// The weights are sums of periods, and a side has one run.
     Periods,
+    /// The costs of a build are exact, and a side has one build.
+    Builds,
     /// Waits are not sampled, and a side has one run.
     Waits,
 }
@@ -52,6 +54,9 @@ impl Noise {
         }
         if before.runs.len() > 1 && after.runs.len() > 1 {
             return Noise::Runs;
+        }
+        if all().all(|run| run.basis == Basis::PerBuild) {
+            return Noise::Unknown(Untested::Builds);
         }
         if counted { Noise::Sampling } else { Noise::Unknown(Untested::Periods) }
     }
@@ -70,6 +75,10 @@ impl Noise {
                 Limit,
                 "Weights are sums of periods, not counts of samples, so one run per side cannot be tested. Record several \
                  runs per side."
+            ),
+            Noise::Unknown(Untested::Builds) => note!(
+                Limit,
+                "One build per side cannot be tested: how much builds vary is unknown. Record several builds per side."
             ),
             Noise::Unknown(Untested::Waits) => return None,
             Noise::Sampling => note!(

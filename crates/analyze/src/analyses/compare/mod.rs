@@ -157,6 +157,7 @@ impl Comparison {
 fn basis_note(basis: Basis) -> Option<Note> {
     match basis {
         Basis::PerStep => None,
+        Basis::PerBuild => Some(note!(Fact, "Costs are those of whole builds.")),
         Basis::PerSecond => Some(note!(
             Limit,
             "Costs are per second of wall time, because some captures have no steps. If the sides do different numbers of \

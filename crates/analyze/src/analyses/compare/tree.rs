@@ -88,10 +88,11 @@ pub fn difference(
     }
 }
 
-/// Steps, seconds or shares that a run's cost is divided by.
+/// Steps, seconds, builds or shares that a run's cost is divided by.
 fn exposure(run: &Selection<'_>, tree: &CallTree, basis: Basis) -> f64 {
     match basis {
         Basis::PerStep => crate::query::steps::Steps::of(run).map_or(0.0, |steps| steps.count() as f64),
+        Basis::PerBuild => 1.0,
         Basis::PerSecond => run.wall_ns().unwrap_or(0) as f64 / 1e9,
         Basis::Share => tree.nodes[0].total as f64 / SHARES,
     }
@@ -104,7 +105,7 @@ const SHARES: f64 = 1e6;
 fn unit_of(unit: &str, basis: Basis) -> (f64, String) {
     match (basis, unit) {
         (Basis::Share, _) => (1.0, "millionths of all".to_owned()),
-        (_, "ns" | "bytes" | "cycles") => (1.0, unit.to_owned()),
+        (Basis::PerBuild, _) | (_, "ns" | "bytes" | "cycles") => (1.0, unit.to_owned()),
         (Basis::PerStep, unit) => (1_000.0, format!("{unit} in 1000 steps")),
         (Basis::PerSecond, unit) => (1_000.0, format!("{unit} in 1000 s")),
     }
@@ -113,6 +114,7 @@ fn unit_of(unit: &str, basis: Basis) -> (f64, String) {
 fn title(title: &str, basis: Basis, (before, after): (&str, &str)) -> String {
     let per = match basis {
         Basis::PerStep => " per step",
+        Basis::PerBuild => " per build",
         Basis::PerSecond => " per second of wall time",
         Basis::Share => ", shares",
     };

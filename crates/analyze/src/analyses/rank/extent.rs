@@ -56,6 +56,7 @@ impl Extent {
         let weight_f64 = weight as f64;
         match basis {
             Basis::PerStep => weight_f64 / self.steps.unwrap_or(1) as f64,
+            Basis::PerBuild => weight_f64 / self.captures.max(1) as f64,
             Basis::PerSecond => weight_f64 * 1e9 / self.wall_ns.unwrap_or(1) as f64,
             Basis::Share => percent(weight, self.total).unwrap_or(0.0),
         }
@@ -82,6 +83,7 @@ impl Extent {
                 let steps = NoteValue::plural(self.steps.unwrap_or(0) as usize, "step");
                 note!(Fact, "{} per step ({}), {} of it in the functions listed.", cost, steps, of_it)
             }
+            Basis::PerBuild => note!(Fact, "{} per build, {} of it in the functions listed.", cost, of_it),
             Basis::PerSecond => note!(Fact, "{} per second, {} of it in the functions listed.", cost, of_it),
             Basis::Share => note!(Fact, "{} of the weight is in the functions listed.", NoteValue::percent(listed)),
         }
