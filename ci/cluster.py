@@ -250,9 +250,14 @@ PartitionName=lab Nodes={host} Default=YES MaxTime=INFINITE State=UP
         """What `slurmd` has started lives on without it."""
         pattern = f"{test.stepscope} task {latest.resolve()}"
         steps = subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True).stdout.split()
-        parents = subprocess.run(["ps", "-o", "ppid=", "-p", ",".join(steps)], capture_output=True, text=True).stdout.split()
-        comm = lambda pid: Path(f"/proc/{pid}/comm").read_text() if Path(f"/proc/{pid}/comm").exists() else ""
-        for step in [pid for pid in parents if comm(pid).startswith("slurmstepd")] + steps:
+        field = lambda pid, name: subprocess.run(["ps", "-o", f"{name}=", "-p", pid], capture_output=True, text=True).stdout.strip()
+        for step in list(steps):
+            # Between the task and `slurmstepd` is the script of the batch.
+            parent = field(step, "ppid")
+            while field(parent, "comm").startswith(("slurmstepd", "slurm_script")):
+                steps.append(parent)
+                parent = field(parent, "ppid")
+        for step in set(steps):
             os.kill(int(step), signal.SIGKILL)
 
     def kill(latest):
