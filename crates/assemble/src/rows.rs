@@ -401,7 +401,7 @@ impl Coverage {
         let exact: Vec<u64> = capture.threads.iter().filter_map(|thread| thread.cpu_ns).collect();
         let lifetime_ns = |thread: &Thread| thread.end_ns.or(capture.info.end_ns)?.checked_sub(thread.start_ns?);
         let unknown_ns = capture.threads.iter().filter(|thread| thread.cpu_ns.is_none()).map(lifetime_ns);
-        let unknown_ns: Option<u64> = unknown_ns.sum();
+        let unknown_ns = unknown_ns.reduce(|sum, ns| Some(sum?.saturating_add(ns?))).unwrap_or(Some(0));
         let losses = &mut capture.info.losses;
         losses.sampled_ns = self.sampled_ns;
         let more_ns = self.estimated_ns.zip(self.sampled_ns).map(|(weighed, sampled)| weighed.saturating_sub(sampled));
