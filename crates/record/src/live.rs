@@ -54,7 +54,9 @@ impl Target for LiveTarget {
         // The descriptor may have been closed and given to another file since.
         let link = file.descriptor.map(|descriptor| PathBuf::from(format!("/proc/{pid}/fd/{descriptor}")));
         let opened = || {
-            let directory = fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+            // A program that ended was perhaps started in our folder; the inode tells.
+            let directory = fs::read_link(format!("/proc/{pid}/cwd")).or_else(|_| std::env::current_dir());
+            let directory = directory.unwrap_or_default();
             Some(directory.join(file.path?)).filter(|path| is_it(path))
         };
         let name = link.filter(|link| is_it(link)).and_then(|link| fs::read_link(link).ok()).or_else(opened);
