@@ -30,7 +30,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Column, Columns, FlowEvent, FlowStage, Note, NoteValue, Table, ThreadId, Value, note};
 use stepscope_stats::Distribution;
 
-use crate::analyses::flows::clock_notes;
+use crate::analyses::flows::{clock_notes, no_messages_note};
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::flows::{Ends, Flows};
 use crate::query::select::Selection;
@@ -417,11 +417,7 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
 
 fn notes(selection: &Selection<'_>, chains: &Chains<'_>, is_empty: bool) -> Vec<Note> {
     if selection.capture().flows.is_empty() {
-        return vec![note!(
-            Loss,
-            "The capture has no messages. Mark them with `STEPSCOPE_FLOW_BEGIN` and `STEPSCOPE_FLOW_END`, record ROS 2 \
-             with `--with ros2`, or import a trace of ros2_tracing."
-        )];
+        return vec![no_messages_note()];
     }
     let mut notes = clock_notes(selection);
     if is_empty {

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use stepscope_model::command_line::program_name;
 use stepscope_model::{CaptureInfo, Machine, Note, NoteValue, note, quantity};
 
 /// Background load, in percent of the machine's CPU time, above which a recording was disturbed.
@@ -81,10 +82,7 @@ pub fn differences(recordings: &[(&str, &CaptureInfo)]) -> Differences {
         }
     }
     let remarked: [(&str, Property<'_>); 5] = [
-        ("Programs differ", &|info| {
-            let program = std::path::Path::new(info.command.first()?).file_name()?;
-            Some(program.to_string_lossy().into_owned())
-        }),
+        ("Programs differ", &|info| program_name(&info.command).map(str::to_owned)),
         ("Kernels differ", &|info| Some(info.machine.as_ref()?.kernel.clone())),
         ("Frequency governors differ", &|info| info.machine.as_ref()?.governor.clone()),
         ("Governors at the end differ", &|info| info.conditions.as_ref()?.end_governor.clone()),

@@ -267,11 +267,7 @@ pub fn tables(selection: &Selection<'_>, options: &OptionValues) -> Vec<Table> {
 
 fn notes(selection: &Selection<'_>, edges: &Edges, deadline_ns: Option<u64>) -> Vec<Note> {
     if selection.capture().flows.is_empty() {
-        return vec![note!(
-            Loss,
-            "The capture has no messages. Mark them with `STEPSCOPE_FLOW_BEGIN` and `STEPSCOPE_FLOW_END`, record ROS 2 \
-             with `--with ros2`, or import a trace of ros2_tracing."
-        )];
+        return vec![no_messages_note()];
     }
     let mut notes = Vec::new();
     let lost_marks = selection.capture().info.losses.lost_marks;
@@ -304,6 +300,15 @@ fn notes(selection: &Selection<'_>, edges: &Edges, deadline_ns: Option<u64>) -> 
         notes.push(note!(Limit, "Filters by function, module and ownership do not apply: messages have no stacks."));
     }
     notes
+}
+
+/// Says how to get messages.
+pub(crate) fn no_messages_note() -> Note {
+    note!(
+        Loss,
+        "The capture has no messages. Mark them with `STEPSCOPE_FLOW_BEGIN` and `STEPSCOPE_FLOW_END`, record ROS 2 \
+         with `--with ros2`, or import a trace of ros2_tracing."
+    )
 }
 
 /// How far latencies between machines are right.

@@ -35,14 +35,13 @@ use crate::analyses::sharing::{Line, hitm};
 use crate::analyses::{cache, memory_errors, resources};
 use crate::analysis::has_checker;
 use crate::query::basis::Basis;
-use crate::query::coverage::cpu_ns;
+use crate::query::coverage::{cpu_ns, known_cpu_ns};
 use crate::query::events;
 use crate::query::heap::HeapSums;
 use crate::query::select::Selection;
 use crate::query::steps::{Loops, Steps};
 use crate::query::system_calls::SelectedCalls;
 use crate::query::waits::{blocked_ns, runnable_ns};
-use crate::query::weights::StackWeights;
 
 /// A metric of a whole recording.
 #[derive(Debug, Clone, PartialEq)]
@@ -216,12 +215,7 @@ impl Found {
     }
 
     fn of_time(&mut self, inside: &Selection<'_>, whole: &Selection<'_>) {
-        let exact = cpu_ns(inside).map(|ns| ns as f64);
-        let sampled = || {
-            let in_ns = inside.event().is_some_and(|event| event.unit == "ns");
-            in_ns.then(|| StackWeights::of_samples(inside).total().weight as f64)
-        };
-        self.add_cost("cpu", "ns", exact.or_else(sampled));
+        self.add_cost("cpu", "ns", known_cpu_ns(inside));
         let wall = whole.wall_ns().filter(|wall| *wall > 0);
         self.add("cores", "cores", cpu_ns(whole).zip(wall).map(|(cpu, wall)| cpu as f64 / wall as f64));
         if !inside.has_switches() {
@@ -278,8 +272,7 @@ impl Found {
             }
         }
         self.add("heap.peak", "bytes", Some(total.peak_bytes.max(0) as f64));
-        let has_leaked = !heap.is_of_one_kind || total.live_blocks != 0;
-        self.add("heap.leaked", "bytes", has_leaked.then_some(total.live_bytes.max(0) as f64));
+        self.add("heap.leaked", "bytes", heap.knows_leaks(&total).then_some(total.live_bytes.max(0) as f64));
     }
 
     /// Accesses to lines that threads share. They have no times, so all of the recording counts.

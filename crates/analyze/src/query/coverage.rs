@@ -16,6 +16,13 @@ pub fn cpu_ns(selection: &Selection<'_>) -> Option<u64> {
     sum.or_else(|| if selection.filters_threads() || selection.filters_time() { None } else { whole() })
 }
 
+/// CPU time of the selected threads: the exact one, else the sampled one. `None` if neither was recorded.
+pub(crate) fn known_cpu_ns(selection: &Selection<'_>) -> Option<f64> {
+    let is_in_ns = selection.event().is_some_and(|event| event.unit == "ns");
+    let sampled = || is_in_ns.then(|| weights::StackWeights::of_samples(selection).total().weight as f64);
+    cpu_ns(selection).map(|ns| ns as f64).or_else(sampled)
+}
+
 /// What is wrong with the CPU time by context switches: the kernel's own account differs, or switches were lost.
 ///
 /// The kernel's account is read a little earlier or later (20 ms, and 1 %), and does not have the time that a hypervisor took.

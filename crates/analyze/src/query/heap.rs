@@ -182,6 +182,11 @@ impl HeapSums {
         sums
     }
 
+    /// Whether the input says what lives at the end. `total` is the sum of all places.
+    pub fn knows_leaks(&self, total: &Sums) -> bool {
+        !self.is_of_one_kind || total.live_blocks != 0
+    }
+
     pub fn total(&self) -> Sums {
         self.places.iter().fold(Sums::default(), |mut total, (_, sums)| {
             total += sums;

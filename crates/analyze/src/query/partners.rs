@@ -23,12 +23,15 @@ impl Partners {
     pub(crate) fn of<'s, 'a: 's>(selections: impl Iterator<Item = &'s Selection<'a>>) -> Self {
         let mut partners = Self::default();
         for (_, function) in selections.flat_map(|selection| selection.functions().all()) {
-            let identity = function.identity();
-            if partners.exact.insert(identity.clone()) {
-                partners.by_instance.entry(instance_name(&function.name)).or_default().push(identity);
-            }
+            partners.add(function.identity());
         }
         partners
+    }
+
+    fn add(&mut self, identity: Identity) {
+        if self.exact.insert(identity.clone()) {
+            self.by_instance.entry(instance_name(&identity.name)).or_default().push(identity);
+        }
     }
 
     /// The same function in those captures; the function itself where it has no certain partner.
@@ -64,9 +67,7 @@ mod tests {
         let mut partners = Partners::default();
         let known = [("sim::f", "p"), ("sim::Each<int>", "p"), ("sim::Each<long>", "p"), ("g", "a.so"), ("g", "b.so")];
         for (name, module) in known {
-            let identity = function(name, module).identity();
-            partners.exact.insert(identity.clone());
-            partners.by_instance.entry(instance_name(name)).or_default().push(identity);
+            partners.add(function(name, module).identity());
         }
         let found = |name: &str, module: &str| {
             let identity = partners.identity(&function(name, module));

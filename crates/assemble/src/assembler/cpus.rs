@@ -63,16 +63,9 @@ struct Cpu {
     /// The followed thread that runs.
     tid: Option<u32>,
     /// The last thread that left, if no other came since.
-    left: Option<Left>,
+    left: Option<u32>,
     /// The last switch there that is known.
     switched_ns: u64,
-}
-
-/// A thread left a CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Left {
-    tid: u32,
-    time_ns: u64,
 }
 
 impl Cpus {
@@ -84,7 +77,7 @@ impl Cpus {
 
     /// A thread left a CPU, or one that is not followed came (`left` is then `None`). Returns the followed thread that ran
     /// there.
-    fn leave(&mut self, cpu: u32, left: Option<Left>, time_ns: u64) -> Option<u32> {
+    fn leave(&mut self, cpu: u32, left: Option<u32>, time_ns: u64) -> Option<u32> {
         self.by_number.insert(cpu, Cpu { tid: None, left, switched_ns: time_ns }).and_then(|before| before.tid)
     }
 
@@ -92,12 +85,12 @@ impl Cpus {
     pub fn note_last(&mut self, cpu: u32, tid: Option<u32>) {
         const IDLE: u32 = 0;
         if let Some(cpu) = self.by_number.get_mut(&cpu) {
-            cpu.left = cpu.left.filter(|left| tid == Some(left.tid) && left.tid != IDLE);
+            cpu.left = cpu.left.filter(|&left| tid == Some(left) && left != IDLE);
         }
     }
 
     fn free_since(&self, cpu: u32) -> Option<u64> {
-        self.by_number.get(&cpu)?.left.filter(|_| self.are_whole).map(|left| left.time_ns)
+        self.by_number.get(&cpu).filter(|known| self.are_whole && known.left.is_some()).map(|known| known.switched_ns)
     }
 
     /// When a thread that leaves a CPU was elsewhere for sure: at the last switch there, if that was not its own.
@@ -134,7 +127,7 @@ impl<W: Target> Assembler<W> {
             elsewhere_until.into_iter().for_each(|until| timeline.was_elsewhere_until(until));
             timeline.switch_out(time, leaving == Leaving::Preempted)
         });
-        cpu.and_then(|cpu| self.cpus.leave(cpu, Some(Left { tid: ids.tid, time_ns: time }), time));
+        cpu.and_then(|cpu| self.cpus.leave(cpu, Some(ids.tid), time));
         let is_last = matches!(leaving, Leaving::Dead | Leaving::BlockedOrDead);
         if is_last && self.threads.get(&ids.tid).is_some_and(|thread| thread.exit.is_some()) {
             self.end_exiting(ids.tid, time, sink);
@@ -158,7 +151,7 @@ impl<W: Target> Assembler<W> {
 
     /// A thread that is not followed left a CPU (`left` is its id), or came to it.
     pub fn note_other_switch(&mut self, cpu: u32, time: u64, left: Option<u32>, sink: &mut impl Sink) {
-        if let Some(before) = self.cpus.leave(cpu, left.map(|tid| Left { tid, time_ns: time }), time) {
+        if let Some(before) = self.cpus.leave(cpu, left, time) {
             self.was_displaced(before, time, sink);
         }
     }
@@ -222,7 +215,7 @@ mod tests {
         assert_eq!(cpus.enter(0, 7, 20), None, "it is there already");
         assert_eq!(cpus.enter(0, 8, 30), Some(7), "the switch-out of 7 was lost");
         assert_eq!(cpus.elsewhere_until(0, 8), None, "it is there");
-        assert_eq!(cpus.leave(0, Some(Left { tid: 8, time_ns: 90 }), 90), Some(8));
+        assert_eq!(cpus.leave(0, Some(8), 90), Some(8));
         assert_eq!(cpus.free_since(0), Some(90));
         assert_eq!(cpus.leave(0, None, 95), None, "a thread that is not followed came");
         assert_eq!(cpus.free_since(0), None);
@@ -233,7 +226,7 @@ mod tests {
     fn a_cpu_is_free_since_a_thread_left_only_if_that_thread_was_the_last_one() {
         let mut cpus = Cpus { are_whole: true, ..Cpus::default() };
         for (left, last, free) in [(8, Some(8), true), (8, Some(9), false), (8, Some(0), false), (0, Some(0), false)] {
-            cpus.leave(0, Some(Left { tid: left, time_ns: 90 }), 90);
+            cpus.leave(0, Some(left), 90);
             cpus.note_last(0, last);
             assert_eq!(cpus.free_since(0).is_some(), free, "{left} left, {last:?} was the last");
         }

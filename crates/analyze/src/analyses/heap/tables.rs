@@ -24,7 +24,7 @@ fn columns<'a>(heap: &HeapSums) -> Columns<'a, Sums> {
     let (total, is_of_one_kind) = (heap.total(), heap.is_of_one_kind);
     let has_temporary = !is_of_one_kind || total.temporary > 0;
     let has_peak = !is_of_one_kind || total.peak_bytes != 0;
-    let has_leaked = !is_of_one_kind || total.live_blocks != 0;
+    let has_leaked = heap.knows_leaks(&total);
     let is_live_only = total.calls == 0 && (total.live_bytes != 0 || total.peak_bytes != 0);
     let counted = move |value: u64| (!is_live_only).then_some(value);
     Columns::<Sums>::new()

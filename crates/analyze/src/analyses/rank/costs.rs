@@ -9,7 +9,7 @@ use crate::analyses::rank::extent::Extent;
 use crate::analyses::rank::pairing::Scenario;
 use crate::analyses::rank::score::{self, Evidence, Heap, Part};
 use crate::analyses::{sched, sharing};
-use crate::query::coverage::cpu_ns;
+use crate::query::coverage::known_cpu_ns;
 use crate::query::events;
 use crate::query::functions::{Caller, FunctionId, Identity};
 use crate::query::heap::{AllocationRates, HeapSums};
@@ -87,7 +87,7 @@ impl Costs {
             allocations: None,
             system_calls: None,
             partners: Partners::of(scenario.cpu()),
-            cpu_ns: scenario.cpu().map(whole_cpu_ns).sum(),
+            cpu_ns: scenario.cpu().map(known_cpu_ns).sum(),
         };
         for selection in scenario.cpu() {
             costs.is_memory |= selection.event().is_some_and(events::is_memory);
@@ -292,7 +292,7 @@ impl<T: Copy + Default + AddAssign> Rates<T> {
     ) -> Option<Self> {
         let loops = Loops::of_costs(selection).filter(|_| has_steps);
         let of_steps = loops.as_ref().map(|loops| selection.within(loops.main().span.clone()));
-        let own_ns = whole_cpu_ns(of_steps.as_ref().unwrap_or(selection)).filter(|ns| *ns > 0.0);
+        let own_ns = known_cpu_ns(of_steps.as_ref().unwrap_or(selection)).filter(|ns| *ns > 0.0);
         let cpu_ns = own_ns.or(costs.cpu_ns.filter(|ns| *ns > 0.0))?;
         let steps = loops.as_ref().filter(|_| own_ns.is_some()).map(|loops| loops.main().count() as f64);
         let functions = selection.functions();
@@ -344,13 +344,6 @@ impl Rates<SystemCalls> {
         let are_many = one.count / self.wall_ms.unwrap_or(1.0) >= score::MANY_CALLS;
         score::SystemCalls { time: self.part(one.busy_ns), are_many }
     }
-}
-
-/// CPU time of a selection as the kernel counts it, or as sampled. `None` if its samples count something else.
-fn whole_cpu_ns(selection: &Selection<'_>) -> Option<f64> {
-    let is_in_ns = selection.event().is_some_and(|event| event.unit == "ns");
-    let sampled = || is_in_ns.then(|| StackWeights::of_samples(selection).total().weight as f64);
-    cpu_ns(selection).map(|ns| ns as f64).or_else(sampled)
 }
 
 fn add_by_identity(
