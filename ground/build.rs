@@ -1,4 +1,4 @@
-//! Exports the step marker from the program, so that a probe finds it in a stripped build too; and builds what connects it
+//! Exports the step marker and the functions of tracetools from the program, so that probes find them in a stripped build too; and builds what connects it
 //! with Cyclone DDS, where that is installed with its development files and its IDL compiler. Elsewhere that is an empty file.
 
 use std::path::{Path, PathBuf};
@@ -15,7 +15,9 @@ fn main() {
         println!("cargo:rerun-if-changed={CYCLONE_DDS}");
     }
     println!("cargo:rerun-if-env-changed=CC");
-    println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol=ground_step");
+    for exported in ["ground_step", "ros_trace_*"] {
+        println!("cargo:rustc-link-arg-bins=-Wl,--export-dynamic-symbol={exported}");
+    }
     let folder = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     let shim = folder.join("cyclonedds_shim.so");
     if !(is_native() && build_shim(&folder, &shim)) {

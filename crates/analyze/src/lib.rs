@@ -40,7 +40,7 @@ pub use analyses::hotspots::Hotspots;
 pub use analyses::{
     calltree, capacity, comparable, compare, cores, cost_tree, critical_path, diagnose, explain, faults, gate, growth,
     heap, history, hotspots, metrics, proof, rank, resources, sched, scopes, slow_steps, step_classes, step_times,
-    steps_over_time, summary, threads, tree, wall,
+    steps_over_time, summary, threads, tree, variants, wall,
 };
 pub use analysis::{ANALYSES, Analysis};
 pub use query::functions::{Function, Functions, Identity};

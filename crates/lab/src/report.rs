@@ -1,6 +1,6 @@
 //! What a report of recorded scenarios holds, in which order: the same tables that every other output shows.
 //!
-//! First the verdict, then what to change (the findings), then what decides (the rank over all scenarios), then what
+//! First the verdict, then what to change (the findings), then the variants side by side, then what decides (the rank over all scenarios), then what
 //! happened to each trial, then each capture by itself: summary, steps, hot spots, flame graphs, threads, wall. Rendering is [`stepscope_view::report`]'s business.
 
 mod comparison;
@@ -10,7 +10,7 @@ mod verdict;
 
 use stepscope_analyze::analysis::{Part, ReportSection};
 use stepscope_analyze::rank::pairing;
-use stepscope_analyze::{ANALYSES, Selection, cost_tree, parallel, rank, summary};
+use stepscope_analyze::{ANALYSES, Selection, cost_tree, parallel, rank, summary, variants};
 use stepscope_app::document::section_anchor;
 use stepscope_model::quantity::plural;
 use stepscope_model::{CaptureInfo, Column, Columns, Importance, Kind, Machine, Note, NoteValue, Phase, Table, note};
@@ -33,7 +33,8 @@ pub fn report(run: Option<&RunInfo>, selections: &[Selection<'_>], findings: Tab
     if run.is_some_and(|run| run.sweep.is_some()) {
         return sweep(run, selections, findings);
     }
-    let report = ranks(selections).into_iter().fold(verdict_first(run, selections, findings), Report::section);
+    let report = verdict_first(run, selections, findings);
+    let report = variants_section(selections).into_iter().chain(ranks(selections)).fold(report, Report::section);
     let shown = shown(run, selections);
     let report = report.section(with_hidden(overview(run, selections), selections.len(), shown.len()));
     shown.iter().map(capture).fold(report, Report::section)
@@ -139,6 +140,13 @@ fn findings_section(mut table: Table) -> Section {
     );
     table.retain_columns(|column| column.importance > Importance::Detail);
     section.table(table)
+}
+
+/// What each variant costs, if scenarios have several.
+fn variants_section(selections: &[Selection<'_>]) -> Option<Section> {
+    let mut table = variants::table(selections)?;
+    table.retain_columns(|column| column.importance > Importance::Detail || column.name == "unit");
+    Some(Section::new("Variants").table(table))
 }
 
 /// A section per group of captures that are [known to be alike](pairing::alike) and of one phase, steady first.

@@ -240,7 +240,7 @@ macro_rules! note {
     };
 }
 
-/// The notes that an output has shown so far: each is shown once.
+/// The notes that an output has shown so far: each is shown once. What holds for several subjects is one note.
 #[derive(Debug, Default)]
 pub struct ShownNotes(Vec<Note>);
 
@@ -255,7 +255,7 @@ impl ShownNotes {
             }
         }
         new.sort_by_key(Note::kind);
-        new
+        gathered(new)
     }
 
     /// How many notes were shown.
@@ -269,9 +269,45 @@ impl ShownNotes {
     }
 }
 
+/// Subjects that a note names.
+const MOST_SUBJECTS: usize = 3;
+
+/// Notes that say the same about several subjects as one, at the place of the first.
+fn gathered(notes: Vec<Note>) -> Vec<Note> {
+    let mut groups: Vec<(Note, Vec<String>)> = Vec::new();
+    for note in notes {
+        let subject = note.subject.clone();
+        let sentence = note.about("");
+        match groups.iter_mut().find(|(known, of)| !subject.is_empty() && !of[0].is_empty() && *known == sentence) {
+            Some((_, subjects)) => subjects.push(subject),
+            None => groups.push((sentence, vec![subject])),
+        }
+    }
+    groups.into_iter().map(|(sentence, subjects)| sentence.about(named(&subjects))).collect()
+}
+
+fn named(subjects: &[String]) -> String {
+    match subjects.len().saturating_sub(MOST_SUBJECTS) {
+        // "1 more" is as long as its name.
+        0 | 1 => subjects.join(", "),
+        more => format!("{} and {more} more", subjects[..MOST_SUBJECTS].join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_holds_for_several_subjects_is_shown_once() {
+        let about = |subject: &str| note!(Limit, "No steps are known.").about(subject);
+        let notes =
+            [about("a"), about("b"), note!(Limit, "Few samples.").about("b"), about("c"), about("d"), about("e")];
+        let shown: Vec<String> = ShownNotes::default().add(&notes).iter().map(Note::to_string).collect();
+        assert_eq!(shown, ["a, b, c and 2 more: No steps are known.", "b: Few samples."]);
+        let shown = ShownNotes::default().add(&[about("a"), about("")]);
+        assert_eq!(shown, ["a: No steps are known.", "No steps are known."]);
+    }
 
     #[test]
     fn values_replace_placeholders_and_carry_their_units() {

@@ -1,8 +1,10 @@
 //! What a topology reports: marks of Stepscope, or calls of ROS 2's library `tracetools`, in the order of rclcpp, rcl and
-//! rmw. The library is the one that a file names: ROS 2's, or the stand-in `ground/tracetools/tracetools.c`, whose functions
-//! are empty.
+//! rmw. The functions are those of a file (ROS 2's library, or the stand-in `ground/tracetools/tracetools.c`), or this program's
+//! own, which do nothing.
 
 use std::ffi::{CString, OsStr, c_char};
+
+use std::sync::atomic::AtomicBool;
 
 use libloading::Library;
 use stepscope_marks::Site;
@@ -21,7 +23,29 @@ macro_rules! functions {
             to_real_ns: i64,
         }
 
+        /// The functions, for observers of their calls. As a tracepoint of LTTng, each reads a variable of its own that a tracer would
+        /// set, so that no two share their code.
+        mod own {
+            use super::*;
+
+            $(
+                #[unsafe(export_name = concat!("ros_trace_", stringify!($name)))]
+                pub unsafe extern "C" fn $name($(_: $argument),*) {
+                    static IS_TRACED: AtomicBool = AtomicBool::new(false);
+                    // SAFETY: the address is that of a variable that lives for ever. A read that is not volatile would be left out.
+                    if unsafe { IS_TRACED.as_ptr().read_volatile() } {
+                        std::hint::black_box(());
+                    }
+                }
+            )*
+        }
+
         impl Tracetools {
+            /// The functions of this program.
+            pub fn own() -> &'static Self {
+                Box::leak(Box::new(Self { $($name: own::$name,)* to_real_ns: to_real_ns() }))
+            }
+
             fn of(library: &'static Library) -> Result<Self, libloading::Error> {
                 // SAFETY: functions of these names have these arguments in all libraries of this interface.
                 unsafe {

@@ -98,6 +98,14 @@ impl Edges {
         }
         all
     }
+
+    fn rows(&self, deadline_ns: Option<u64>) -> Vec<Row<'_>> {
+        let row = |(key, edge): (_, &Edge)| {
+            let (topic, publisher, _): &Key = key;
+            Row::of(key, edge, &self.published[&(topic.clone(), publisher.clone())], deadline_ns)
+        };
+        self.edges.iter().map(row).collect()
+    }
 }
 
 /// From each stage to the next.
@@ -214,18 +222,39 @@ fn keys<'a, R: 'a>(key: impl Fn(&R) -> &Key + Clone + 'a) -> Columns<'a, R> {
         })
 }
 
+/// The messages of a selection, of all topics together.
+pub(crate) struct Totals {
+    /// Latencies of those that arrived.
+    pub latencies: Distribution,
+    /// Percentage of the arrived that were late: the publisher's next one was published before.
+    pub late_percent: f64,
+    /// Percentage that did not arrive although a later one did.
+    pub lost_percent: f64,
+}
+
+impl Totals {
+    /// `None` if no message arrived.
+    pub fn of(selection: &Selection<'_>) -> Option<Self> {
+        let edges = Edges::of(selection);
+        let rows = edges.rows(None);
+        let sum = |of: fn(&Row<'_>) -> u64| rows.iter().map(of).sum::<u64>();
+        let (late, lost) = (sum(|row| row.late), sum(|row| row.lost));
+        let latencies: Distribution =
+            edges.edges.values().flat_map(|edge| &edge.arrived).map(|arrived| arrived.latency_ns).collect();
+        let arrived = latencies.len() as f64;
+        (arrived > 0.0).then(|| Self {
+            latencies,
+            late_percent: 100.0 * late as f64 / arrived,
+            lost_percent: 100.0 * lost as f64 / (arrived + lost as f64),
+        })
+    }
+}
+
 /// The tables `flows` and `flow_stages`: rows by topic, publisher and subscriber.
 pub fn tables(selection: &Selection<'_>, options: &OptionValues) -> Vec<Table> {
     let deadline_ns = options.get(&DEADLINE).map(|ms| (ms * 1e6) as u64);
     let edges = Edges::of(selection);
-    let rows: Vec<Row<'_>> = edges
-        .edges
-        .iter()
-        .map(|(key, edge)| {
-            let published = &edges.published[&(key.0.clone(), key.1.clone())];
-            Row::of(key, edge, published, deadline_ns)
-        })
-        .collect();
+    let rows = edges.rows(deadline_ns);
     let bound = |name: &str, doc: &str| {
         Column::duration(name, &format!("{doc} bound of its 95 % confidence interval.")).detail()
     };

@@ -8,6 +8,10 @@
 //! | `cpu` | exact CPU time of all threads, else the sampled one; per step |
 //! | `cores` | CPU time over wall time |
 //! | `blocked`, `runnable` | blocked and runnable time of the loop's thread; per step (without steps, of all threads) |
+//! | `flows.median`, `flows.p99` | [latency](crate::analyses::flows) of the messages of all topics |
+//! | `flows.late`, `flows.lost` | percentage of the messages that were late, and that were lost |
+//! | `timers.jitter` | 99th percentile of the [jitter](crate::analyses::timers) of all timers |
+//! | `timers.missed` | percentage of the due calls of timers that did not come |
 //! | `rss.peak` | largest resident memory of all processes together |
 //! | `faults.minor`, `faults.major` | page faults; per step |
 //! | `switches` | context switches; per step |
@@ -32,7 +36,7 @@ pub use stepscope_model::Better;
 use stepscope_model::{DataAccess, OwnMetric, WaitState};
 
 use crate::analyses::sharing::{Line, hitm};
-use crate::analyses::{cache, memory_errors, resources};
+use crate::analyses::{cache, flows, memory_errors, resources, timers};
 use crate::analysis::has_checker;
 use crate::query::basis::Basis;
 use crate::query::coverage::{cpu_ns, known_cpu_ns};
@@ -102,7 +106,7 @@ pub fn place(name: &str) -> usize {
 }
 
 /// Every metric, in the order of tables.
-pub const NAMES: [&str; 31] = [
+pub const NAMES: [&str; 37] = [
     "rtf",
     "step.mean",
     "step.median",
@@ -113,6 +117,12 @@ pub const NAMES: [&str; 31] = [
     "cores",
     "blocked",
     "runnable",
+    "flows.median",
+    "flows.p99",
+    "flows.late",
+    "flows.lost",
+    "timers.jitter",
+    "timers.missed",
     "rss.peak",
     "faults.minor",
     "faults.major",
@@ -136,12 +146,18 @@ pub const NAMES: [&str; 31] = [
     "cache.branch_miss_rate",
 ];
 
-/// The figures that a change is judged by first, the most telling first.
+/// The figures that a change is judged by first, the most telling first; after the user's own.
 pub const HEADLINES: [&str; 5] = ["step.median", "step.mean", "wall", "cpu", "rtf"];
 
-/// Whether a metric is one of the headline figures. The length of a recording with steps is not one.
+/// Whether a metric is one of the headline figures: one of [`HEADLINES`], or one of the [user's own](is_own_headline). The length of
+/// a recording with steps is not one.
 pub fn is_headline(name: &str, has_steps: bool) -> bool {
-    HEADLINES.contains(&name) && !(has_steps && name == "wall")
+    HEADLINES.contains(&name) && !(has_steps && name == "wall") || is_own_headline(name)
+}
+
+/// Whether a metric is the median or the 99th percentile of one of the user's own.
+pub fn is_own_headline(name: &str) -> bool {
+    name.starts_with(OWN_PREFIX) && [".median", ".p99"].iter().any(|end| name.ends_with(end))
 }
 
 /// Which way the metric of this name should go: costs should fall; the real-time factor and instructions per cycle should rise.
@@ -164,6 +180,7 @@ pub fn of(selection: &Selection<'_>, basis: Basis) -> Vec<Metric> {
     }
     found.add("wall", "ns", wall.map(|ns| ns as f64));
     found.of_time(inside, selection);
+    found.of_messages(inside);
     found.add("rss.peak", "bytes", resources::peak_rss_together(selection).map(|bytes| bytes as f64));
     found.of_totals(inside);
     found.of_heap(selection);
@@ -237,6 +254,20 @@ impl Found {
         self.add_cost("blocked", "ns", Some(sums.0));
         self.add_cost("runnable", "ns", Some(sums.1));
         self.add_cost("switches", "switches", Some(sums.2));
+    }
+
+    fn of_messages(&mut self, inside: &Selection<'_>) {
+        let ns = |ns: Option<u64>| ns.map(|ns| ns as f64);
+        if let Some(flows) = flows::Totals::of(inside) {
+            self.add("flows.median", "ns", ns(flows.latencies.median()));
+            self.add("flows.p99", "ns", ns(flows.latencies.percentile(99.0)));
+            self.add("flows.late", "percent", Some(flows.late_percent));
+            self.add("flows.lost", "percent", Some(flows.lost_percent));
+        }
+        if let Some(timers) = timers::Totals::of(inside) {
+            self.add("timers.jitter", "ns", ns(timers.jitter.percentile(99.0)));
+            self.add("timers.missed", "percent", Some(timers.missed_percent));
+        }
     }
 
     fn of_totals(&mut self, inside: &Selection<'_>) {

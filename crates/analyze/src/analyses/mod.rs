@@ -41,6 +41,7 @@ pub mod system_calls;
 pub mod threads;
 pub mod timers;
 pub mod tree;
+pub mod variants;
 pub mod wall;
 
 use crate::analysis::{Analysis, AnalysisOfSeveral, View};

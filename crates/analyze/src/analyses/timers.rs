@@ -67,8 +67,8 @@ fn missed(periods: impl Iterator<Item = u64>) -> u64 {
     })
 }
 
-/// The table `timers`: rows by process and name.
-pub fn table(selection: &Selection<'_>) -> Table {
+/// By process, name and period.
+fn rows(selection: &Selection<'_>) -> Vec<Row> {
     let capture = selection.capture();
     let mut timers: BTreeMap<(String, Arc<str>, u64), Timer> = BTreeMap::new();
     for event in &capture.flows {
@@ -80,10 +80,34 @@ pub fn table(selection: &Selection<'_>) -> Table {
             timers.entry((process, name, period_ns)).or_default().starts_ns.push(event.time_ns);
         }
     }
-    let rows: Vec<Row> = timers.into_iter().map(|(key, timer)| Row::of(key, &timer)).collect();
+    timers.into_iter().map(|(key, timer)| Row::of(key, &timer)).collect()
+}
+
+/// The timers of a selection together.
+pub(crate) struct Totals {
+    /// Differences between the intervals and the nearest multiples of their timer's period.
+    pub jitter: Distribution,
+    /// Percentage of the due calls that did not come.
+    pub missed_percent: f64,
+}
+
+impl Totals {
+    /// `None` without an interval between calls of a timer.
+    pub fn of(selection: &Selection<'_>) -> Option<Self> {
+        let rows = rows(selection);
+        let jitter: Distribution = rows.iter().flat_map(|row| row.jitter.values()).copied().collect();
+        let missed = rows.iter().map(|row| row.missed).sum::<u64>() as f64;
+        let came = jitter.len() as f64;
+        (came > 0.0).then(|| Self { jitter, missed_percent: 100.0 * missed / (came + missed) })
+    }
+}
+
+/// The table `timers`: rows by process and name.
+pub fn table(selection: &Selection<'_>) -> Table {
+    let rows = rows(selection);
     let mut table = Columns::<Row>::new()
         .text("callback", "Node and timer; else the function.", |row| (&*row.name).into())
-        .with(crate::columns::process(capture), |row| row.process.as_str().into())
+        .with(crate::columns::process(selection.capture()), |row| row.process.as_str().into())
         .duration("period", "Period of the timer.", |row| row.period_ns)
         .count("intervals", "", "Intervals between calls.", |row| row.intervals.len())
         .duration("median", "Median of the intervals.", |row| row.intervals.median())

@@ -132,7 +132,7 @@ impl Graph {
                 owner.period_ns = event.number("period");
                 owner.what = owner.period_ns.map(|ns| format!("timer {}", period(ns)).into());
             }),
-            Kind::TimerNode => handle("timer_handle").map(|handle| self.owners.entry(handle).or_default().node = node),
+            Kind::TimerNode => handle("timer_handle").map(|handle| self.link_timer(handle, node)),
             Kind::SubscriptionObject => handle("subscription")
                 .zip(event.number("subscription_handle"))
                 .map(|(object, handle)| _ = self.subscriptions.insert(object, handle)),
@@ -145,6 +145,20 @@ impl Graph {
         };
         if learnt.is_some() {
             self.known.clear();
+        }
+    }
+
+    /// A timer is of this node. The second one of a node with the same period is `timer 100 ms #2`.
+    fn link_timer(&mut self, handle: Handle, node: Option<u64>) {
+        let period_ns = self.owners.entry(handle).or_default().period_ns;
+        let is_alike = |(other, owner): (&Handle, &Owner)| {
+            *other != handle && other.0 == handle.0 && owner.node == node && owner.period_ns == period_ns
+        };
+        let earlier = self.owners.iter().filter(|&one| node.is_some() && period_ns.is_some() && is_alike(one)).count();
+        let owner = self.owners.entry(handle).or_default();
+        owner.node = node;
+        if let (Some(ns), 1..) = (period_ns, earlier) {
+            owner.what = Some(format!("timer {} #{}", period(ns), earlier + 1).into());
         }
     }
 

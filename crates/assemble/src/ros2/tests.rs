@@ -192,6 +192,30 @@ fn a_publisher_that_ran_before_is_named_once_a_message_leaves_its_process() {
 }
 
 #[test]
+fn timers_of_one_node_with_one_period_are_told_apart() {
+    let (_, stages) = stages(
+        "1 5/5 rcl_node_init node_handle=100 node_name=lidar namespace=/
+         2 5/5 rcl_timer_init timer_handle=200 period=100000000
+         3 5/5 rclcpp_timer_callback_added timer_handle=200 callback=400
+         4 5/5 rclcpp_timer_link_node timer_handle=200 node_handle=100
+         5 5/5 rcl_timer_init timer_handle=210 period=100000000
+         6 5/5 rclcpp_timer_callback_added timer_handle=210 callback=410
+         7 5/5 rclcpp_timer_link_node timer_handle=210 node_handle=100
+         10 5/5 callback_start callback=400
+         11 5/5 callback_end callback=400
+         12 5/5 callback_start callback=410",
+    );
+    assert_eq!(
+        stages,
+        [
+            "10 5 timer 100 ms - callback_start /lidar: timer 100 ms",
+            "11 5 timer 100 ms - callback_end /lidar: timer 100 ms",
+            "12 5 timer 100 ms #2 - callback_start /lidar: timer 100 ms #2",
+        ]
+    );
+}
+
+#[test]
 fn actions_have_their_name_in_their_topics_and_services() {
     let (_, stages) = stages(
         "1 5/5 rcl_node_init node_handle=100 node_name=arm namespace=/

@@ -123,6 +123,7 @@ impl Limited {
             "rss.peak" | "io.read" | "io.written" | "heap.allocated" | "heap.peak" | "heap.leaked" => Unit::Bytes,
             "rtf" | "cores" | "faults.minor" | "faults.major" | "switches" => Unit::Plain,
             name if EXACT_COUNTS.contains(&name) => Unit::Plain,
+            "flows.late" | "flows.lost" | "timers.missed" => Unit::Plain,
             name if ["cache.", "sharing."].iter().any(|prefix| name.starts_with(prefix)) => Unit::Plain,
             _ => Unit::Nanoseconds,
         }

@@ -80,8 +80,9 @@ const MOST_NAMED: usize = 3;
 /// What changed and by how much; or that nothing did, and the smallest change that the runs could have shown.
 fn verdict(tables: &[Table]) -> Option<String> {
     let runs = Verdicts::of(tables.iter().find(|table| table.name == "compare_runs")?);
-    let headlines: Vec<usize> =
-        metrics::HEADLINES.iter().filter_map(|name| runs.rows().find(|&row| runs.is(row, "metric", name))).collect();
+    let of_own = runs.rows().filter(|&row| runs.text(row, "metric").is_some_and(metrics::is_own_headline));
+    let known = metrics::HEADLINES.iter().filter_map(|name| runs.rows().find(|&row| runs.is(row, "metric", name)));
+    let headlines: Vec<usize> = of_own.chain(known).collect();
     let changed: Vec<usize> = headlines.iter().copied().filter(|&row| runs.is(row, "verdict", "changed")).collect();
     let functions = tables.iter().find(|table| table.name == "compare_attributed").map(Verdicts::of);
     let functions_changed = functions.as_ref().is_some_and(|functions| functions.changed().next().is_some());

@@ -26,8 +26,10 @@ pub const ANCHOR: &str = "verdict";
 
 /// Findings that are listed.
 const MOST_FINDINGS: usize = 5;
-/// Functions that are listed for each capture.
+/// Functions that are listed for each capture, if captures are few.
 const MOST_FUNCTIONS: usize = 3;
+/// Functions of all captures, as long as each has one.
+const MOST_OF_ALL: usize = 12;
 /// A function below this share of the step is not listed, in percent.
 const LEAST_SHARE: f64 = 5.0;
 /// A function with this share of the CPU time is always listed, in percent: its thread may wait for CPUs most of the time.
@@ -100,15 +102,16 @@ fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'
     let found = gains.len();
     let none_gains = gains.iter().all(Gain::is_unknown);
     let named: HashSet<String> = gains.iter().filter_map(|gain| gain.function.clone()).collect();
+    let most = (MOST_OF_ALL / repeated.len().max(1)).clamp(1, MOST_FUNCTIONS);
     for one in repeated {
         let label = summary::label(one.typical.capture());
         let is_new = |gain: &Gain| !gain.function.as_ref().is_some_and(|function| named.contains(function));
         let on_path = on_the_path(one.typical, one.speed(), &label);
         let least = on_path.as_ref().map_or(LEAST_SHARE, |_| LARGE_SHARE);
-        let mut functions: Vec<Gain> = on_path.into_iter().flatten().filter(is_new).take(MOST_FUNCTIONS).collect();
+        let mut functions: Vec<Gain> = on_path.into_iter().flatten().filter(is_new).take(most).collect();
         for costly in by_cost(one.typical, &label, least).into_iter().filter(is_new) {
             let is_listed = functions.iter().any(|gain| gain.function == costly.function);
-            if functions.len() < MOST_FUNCTIONS && !is_listed {
+            if functions.len() < most && !is_listed {
                 functions.push(costly);
             }
         }

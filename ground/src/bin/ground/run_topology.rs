@@ -18,6 +18,9 @@ use crate::arguments::parse_seconds;
 use crate::console::{print_line, stop_flag};
 use crate::failure::Failure;
 
+/// Instead of a file: the functions of this program.
+const OWN: &str = "own";
+
 #[derive(Args)]
 pub(crate) struct TopologyArgs {
     /// Topology file, in the JSON of the ROS 2 performance framework
@@ -38,9 +41,9 @@ pub(crate) struct TopologyArgs {
     /// Switches to make slow; `wait-set` and `one-per-wait` have an effect here
     #[arg(long, value_name = "NAMES", default_value = "")]
     slow: Switches,
-    /// Tell this library of messages and callbacks, as ROS 2 does: its libtracetools.so, or the stand-in ground/tracetools/tracetools.c
-    /// [default: mark them for Stepscope]
-    #[arg(long, value_name = "FILE")]
+    /// Tell a tracetools library of messages, callbacks and timers, as ROS 2 does: `own` for functions in this program, or a
+    /// libtracetools.so [default: mark messages for Stepscope]
+    #[arg(long, value_name = "own|FILE")]
     tracetools: Option<PathBuf>,
     /// Write the framework's latency_all.txt, latency_total.txt, resources.txt and events.txt into this folder
     #[arg(long, value_name = "FOLDER")]
@@ -71,8 +74,9 @@ struct AccountFile<'a> {
 
 impl TopologyArgs {
     fn run(&self) -> Result<Run, Failure> {
-        let load = |path: &PathBuf| {
-            Tracetools::load(path.as_os_str()).map_err(|source| Failure::Library { path: path.clone(), source })
+        let load = |path: &PathBuf| match path.to_str() {
+            Some(OWN) => Ok(Tracetools::own()),
+            _ => Tracetools::load(path.as_os_str()).map_err(|source| Failure::Library { path: path.clone(), source }),
         };
         let default_ipc = if self.middleware == Middleware::Ground { Ipc::On } else { Ipc::Off };
         let of_variable = match std::env::var("GROUND_EXECUTOR") {

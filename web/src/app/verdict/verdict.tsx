@@ -14,6 +14,7 @@ import { comparisonsOf } from "./comparisons.ts";
 import { Doubts, Gains, NoDoubts } from "./gains.tsx";
 import { Rows, tableOf } from "./rows.ts";
 import { Speeds } from "./speeds.tsx";
+import { ANCHOR as VARIANTS, Variants } from "./variants.tsx";
 
 const ANCHOR = "verdict";
 
@@ -43,9 +44,12 @@ function OfRun({ compares }: { compares: boolean }) {
   if (!section) return compares ? null : <FirstSection />;
   const [speeds, gains, doubts, capacity] = ["verdict_speed", "verdict_gains", "verdict_doubts", "capacity"].map((name) => tableOf(section, name));
   const speedRows = speeds && new Rows(speeds);
+  const sectionOfVariants = sections.value.get(VARIANTS)?.section;
+  const variants = sectionOfVariants && tableOf(sectionOfVariants, "variants");
   return (
     <>
       {speedRows && <Speeds rows={speedRows} />}
+      {variants && <Variants rows={new Rows(variants)} />}
       {capacity && (
         <section aria-label="Capacity">
           <h3>Up to which size</h3>
