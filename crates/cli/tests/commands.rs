@@ -101,6 +101,8 @@ fn force_replaces_a_capture_and_nothing_else() {
     assert!(at("real/capture.json").exists(), "a file that cannot be read costs no capture");
     #[cfg(feature = "record")]
     {
+        let missing = ["record", "-o", "real", "--force", "--", "/no/such/program"];
+        assert!(!stepscope(folder.path(), &missing).status.success());
         let attach = ["record", "--pid", "999999999", "-o", "real", "--force"];
         assert_eq!(stepscope(folder.path(), &attach).status.code(), Some(1));
         assert!(at("real/capture.json").exists(), "a process that does not run costs no capture");

@@ -304,7 +304,10 @@ impl ProgramRecording {
 
 impl Target {
     /// The file of the program.
-    fn program(&self) -> Result<PathBuf, ProgramError> {
+    ///
+    /// # Errors
+    /// If there is no such program, or no such process.
+    pub fn program(&self) -> Result<PathBuf, ProgramError> {
         Ok(match self {
             Self::Processes(selection) => proc::executable(selected::first(selection).map_err(RecordError::from)?)?,
             Self::Command(command) => Launch::new(command).program()?,

@@ -265,6 +265,8 @@ impl Record {
         let attaches = command.is_empty();
         if attaches {
             self.find_processes()?;
+        } else {
+            Target::Command(command.clone()).program()?;
         }
         disk::remove(&folder)?;
         let _beside = match self.live {
@@ -470,6 +472,9 @@ fn summarise(capture: &Capture, folder: &Path, reason: &Reason) {
                 eprintln!("`{dimension}` was not recorded: {}{fix}", reason.trim_end_matches('.'));
             }
         }
+    }
+    for note in &capture.info.notes {
+        eprintln!("note: {note}");
     }
     let is_short = capture.samples.len() + capture.waits.len() <= MOST_ROWS;
     if let Some(note) = is_short.then(|| naming::remedy(capture)).flatten() {

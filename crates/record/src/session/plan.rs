@@ -13,6 +13,7 @@ use crate::perf::{
     CounterGroups, Events, FunctionProbe, Kernel, Kind, Sampling, Scope, Tracepoint, UserRegisters, WOKEN_AT,
     WakerStacks,
 };
+use crate::proc;
 
 /// When blocked threads are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -429,5 +430,17 @@ pub(super) fn open_side_band(threads: Scope, options: &Options) -> Result<Events
         }
     }
     let source = refusal.unwrap_or_else(|| io::Error::from(io::ErrorKind::PermissionDenied));
-    Err(RecordError::Refused { what: "this program".into(), source })
+    Err(RecordError::Refused { what: refused(&threads), source })
+}
+
+/// What is refused: a process of another user, if there is one.
+fn refused(threads: &Scope) -> String {
+    // SAFETY: geteuid only returns a number.
+    let own = unsafe { libc::geteuid() };
+    let of_other = |&thread: &u32| proc::status(thread).ok().filter(|status| own != 0 && status.uids[1] != own);
+    let Scope::Threads(threads) = threads else { return "this program".into() };
+    let Some(status) = threads.iter().find_map(of_other) else { return "this program".into() };
+    let name = proc::stat(status.process).map(|stat| format!(" ({})", stat.name)).unwrap_or_default();
+    let user = if status.uids[1] == 0 { "root".to_owned() } else { format!("user {}", status.uids[1]) };
+    format!("process {}{name}, which belongs to {user}", status.process)
 }

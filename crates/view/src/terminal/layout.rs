@@ -93,16 +93,19 @@ impl TextColumn {
         };
         // A number must not lose its unit.
         let is_unit = unit_column(table) == Some(field.column);
+        let width = width_of(&header, &texts);
+        // Their last word tells most: `metric.latency.p99`.
+        let are_metrics = column.name == "metric" && width <= WIDEST_BESIDE;
         let mut columns = vec![Self {
             columns: vec![field.column],
-            width: width_of(&header, &texts),
+            width,
             header: visible(&header).into_owned(),
             cells: texts,
             tones: if tones.iter().any(Option::is_some) { tones } else { Vec::new() },
             kind: column.kind,
             importance: if field.column == 0 || is_unit { Importance::Essential } else { column.importance },
             is_interval: false,
-            is_words: is_prose(column) || is_unit,
+            is_words: is_prose(column) || is_unit || are_metrics,
         }];
         if let Some([low, high]) = field.bounds {
             let cells: Vec<String> = cells.into_iter().map(|cell| cell.bounds.unwrap_or_default()).collect();
