@@ -7,9 +7,14 @@ const MAGIC: u32 = 0x75d1_1d57;
 /// Bytes of a metadata packet's header.
 const HEADER: usize = 37;
 
-/// Whether a file with these first bytes has the metadata of a CTF 1.8 trace.
+/// Whether a file with these first bytes has the metadata of a trace. Those of CTF 2 are [refused](CtfError::Version) when they are read.
 pub fn is_metadata(head: &[u8]) -> bool {
-    packet_order(head).is_some() || head.trim_ascii_start().starts_with(b"/* CTF 1.8")
+    packet_order(head).is_some() || head.trim_ascii_start().starts_with(b"/* CTF 1.8") || is_version_2(head)
+}
+
+/// JSON texts behind record separators (CTF 2, section 3).
+fn is_version_2(head: &[u8]) -> bool {
+    head.strip_prefix(&[0x1e]).is_some_and(|text| text.trim_ascii_start().starts_with(b"{"))
 }
 
 fn packet_order(bytes: &[u8]) -> Option<ByteOrder> {
@@ -23,8 +28,7 @@ fn packet_order(bytes: &[u8]) -> Option<ByteOrder> {
 
 /// The text of metadata, and how many bytes were left out because their packet is damaged.
 pub(crate) fn text(bytes: &[u8]) -> Result<(String, u64), CtfError> {
-    // Section 3 of CTF 2: JSON texts behind record separators.
-    if bytes.first() == Some(&0x1e) {
+    if is_version_2(bytes) {
         return Err(CtfError::Version);
     }
     let Some(order) = packet_order(bytes) else {

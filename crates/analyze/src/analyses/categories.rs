@@ -48,6 +48,8 @@ pub fn table(selection: &Selection<'_>) -> Table {
     rows.sort_by_key(|row| (Reverse(row.usage.sampled.weight), row.name));
     let counted = selection.event().is_some_and(|event| event.counts != Counts::Unknown);
     let unit = selection.event().map_or("", |event| &event.unit);
+    let samples = rows.iter().map(|row| row.usage.sampled.count).sum::<u64>();
+    let has_rows = !rows.is_empty();
     let mut table = Columns::<Row<'_>>::new()
         .text("category", "The category.", |row| row.name.into())
         .count("threads", "", "Number of threads with samples of it.", |row| row.usage.threads.len() as u64)
@@ -67,6 +69,13 @@ pub fn table(selection: &Selection<'_>) -> Table {
         .essential("share")
         .detail("count")
         .table("categories", "Categories", rows);
+    if has_rows {
+        let total = NoteValue::of(total, unit);
+        table.add_notes([match counted {
+            true => note!(Fact, "Total: {} in {}.", total, NoteValue::plural(samples as usize, "sample")),
+            false => note!(Fact, "Total: {}.", total),
+        }]);
+    }
     if !nowhere.is_empty() {
         let names = NoteValue::names(nowhere, 10);
         table.add_notes([note!(Hint, "No sample is in {}; check the rules in [categories].", names)]);
@@ -163,7 +172,7 @@ other 1";
             cells(&table, &["category", "share"]),
             ["filter of main | 40", "all of DDS | 29", "lidar | 22", "ROS 2 wait set | 8", "unknown | 1"]
         );
-        assert_eq!(table.notes, ["No sample is in `planner`; check the rules in [categories]."]);
+        assert_eq!(table.notes[1..], ["No sample is in `planner`; check the rules in [categories]."]);
     }
 
     #[test]

@@ -6,8 +6,9 @@
 //!   after each call drifts;
 //! - *jitter*: percentiles of the difference between an interval and the nearest multiple of the period, at least one;
 //! - *missed*: multiples of the period in an interval beyond the first, rounded: an interval of 2.4 periods misses one call.
-//!   A call that is late by 0.9 periods is not missed: the next one comes after 0.1 periods. So an interval that rounds to
-//!   none takes back one missed call of the late interval before it.
+//!   A call that is late by 0.9 periods is not missed: the next one comes after 0.1 periods, or the next ones after 0.7 each. So what
+//!   a late call leaves of its period belongs to the intervals after it, until one is whole again: a missed call that they make up for
+//!   is taken back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ impl Row {
         let rounded = |ns: u64| ns.saturating_add(period_ns / 2) / period_ns;
         let off = |&ns: &u64| ns.abs_diff(rounded(ns).max(1).saturating_mul(period_ns));
         Self {
-            missed: missed(intervals.iter().map(|&ns| rounded(ns))),
+            missed: missed(intervals.iter().map(|&ns| ns as f64 / period_ns as f64)),
             jitter: intervals.iter().map(off).collect(),
             intervals: intervals.into_iter().collect(),
             name,
@@ -56,15 +57,28 @@ impl Row {
     }
 }
 
-/// Missed calls, from the periods of each interval.
-fn missed(periods: impl Iterator<Item = u64>) -> u64 {
-    // Missed in the last interval, unless late calls made up for it.
-    let mut open = 0_u64;
-    periods.fold(0_u64, |missed, periods| {
-        let made_up = u64::from(periods == 0 && open > 0);
-        open = if periods == 0 { open - made_up } else { periods - 1 };
-        missed - made_up + periods.saturating_sub(1)
-    })
+/// An interval that differs less from whole periods is on time.
+const ON_TIME: f64 = 0.05;
+
+/// Missed calls, from the length of each interval in periods.
+fn missed(intervals: impl Iterator<Item = f64>) -> u64 {
+    let (mut missed, mut open) = (0_u64, 0_u64);
+    // By how much the last call was later than the calls that were counted until then.
+    let mut late = 0.0_f64;
+    for periods in intervals {
+        let rounded = (periods + 0.5).floor();
+        // What a late call has left of its period belongs to the next one.
+        let counted = if open > 0 { rounded.min((late + periods + 0.5).floor().max(0.0)) } else { rounded };
+        late = if open > 0 { late + periods - counted } else { periods - counted };
+        match counted as u64 {
+            0 if open > 0 => (missed, open) = (missed - 1, open - 1),
+            0 => {}
+            1 if (periods - rounded).abs() < ON_TIME => open = 0,
+            1 => {}
+            counted => (missed, open) = (missed + counted - 1, counted - 1),
+        }
+    }
+    missed
 }
 
 /// By process, name and period.
@@ -184,6 +198,11 @@ mod tests {
         // One late by 0.9 periods; two that come together, late by 1.9 and 0.9.
         assert_eq!(missed_calls(&[0, 1_000, 2_900, 3_000, 4_000]), (0, Some(0.0)));
         assert_eq!(missed_calls(&[0, 2_900, 2_950, 3_000, 4_000]), (0, Some(0.0)));
+        // Late by 0.8 periods, which two intervals make up for; by 0.5, which five do.
+        assert_eq!(missed_calls(&[0, 1_800, 2_400, 3_000, 4_000]), (0, Some(0.0)));
+        assert_eq!(missed_calls(&[0, 1_500, 2_400, 3_300, 4_200, 5_100, 6_000]), (0, Some(0.0)));
+        // Late by 1.4 periods: one is missed, and the next ones are late.
+        assert_eq!(missed_calls(&[0, 2_400, 3_200, 4_000]), (1, Some(0.0)));
         // Late by 1.6 periods, and one is missed. Short intervals make up for no earlier one.
         assert_eq!(missed_calls(&[0, 2_600, 3_000]), (1, Some(0.0)));
         assert_eq!(missed_calls(&[0, 2_000, 3_000, 3_100]).0, 1);

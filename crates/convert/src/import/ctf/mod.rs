@@ -56,9 +56,16 @@ impl InputFormat for Ctf {
         capture.ok_or_else(|| ImportError::Nothing {
             file,
             format: self.name(),
-            first: reader.losses().first_damage.clone(),
+            first: reader.losses().first_damage.clone().or_else(|| without_clock(&reader)),
         })
     }
+}
+
+/// The reader gives a trace without clocks one without a name.
+fn without_clock(reader: &Reader) -> Option<String> {
+    let mut clocks = reader.traces().iter().flat_map(|trace| &trace.schema.clocks);
+    let has_clock = clocks.any(|clock| !clock.name.is_empty());
+    (!has_clock).then(|| "its metadata name no clock, so its events have no times".to_owned())
 }
 
 struct Import {

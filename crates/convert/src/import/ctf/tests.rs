@@ -386,6 +386,19 @@ fn the_metadata_file_stands_for_its_folder_and_a_stream_of_it_is_an_error() {
     assert!(error.to_string().contains("has no valid record of ctf"), "{error}");
 }
 
+#[test]
+fn a_trace_of_another_version_and_one_without_a_clock_say_so() {
+    let refused = |metadata: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("metadata"), metadata).unwrap();
+        import(Source::open(folder.path()).unwrap(), &ImportOptions::default()).unwrap_err().to_string()
+    };
+    let error = refused("\u{1e}{\n \"type\": \"preamble\", \"version\": 2 }");
+    assert!(error.contains("CTF 2"), "{error}");
+    let error = refused("/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; }; event { name = \"a\"; };");
+    assert!(error.contains("no clock"), "{error}");
+}
+
 /// The capture of a trace whose rows went to tables in a folder, and these tables.
 fn read_to_folder(trace: &tempfile::TempDir) -> (Capture, tempfile::TempDir) {
     let tables = tempfile::tempdir().unwrap();
