@@ -127,5 +127,21 @@ def _judge(item: pytest.Function, limits: Dict[str, str], kept: Path, new: Path)
 
 
 def _line(row: Dict[str, Any]) -> str:
-    numbers = "" if row.get("ratio") is None else f": {row['before']:.4g} -> {row['after']:.4g} {row.get('unit') or ''}, x{row['ratio']:.3f}"
+    unit = row.get("unit") or ""
+    numbers = "" if row.get("ratio") is None else f": {_shown(row['before'], unit)} -> {_shown(row['after'], unit)}, x{row['ratio']:.3f}"
     return f"{row['result']}: {row['metric']}{numbers}, allowed {row['allowed']}"
+
+
+def _shown(value: float, unit: str) -> str:
+    """A quantity with three digits: ``48.2 us``, ``1.50 MiB/step``."""
+    for base, steps in (("ns", (("s", 1e9), ("ms", 1e6), ("us", 1e3))), ("bytes", (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)))):
+        if unit == base or unit.startswith(f"{base}/"):
+            larger = next(((name, size) for name, size in steps if abs(value) >= size), (base, 1))
+            return f"{_digits(value / larger[1])} {larger[0]}{unit[len(base):]}"
+    return f"{_digits(value)} {unit}".rstrip()
+
+
+def _digits(value: float) -> str:
+    if abs(value) >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
