@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use stepscope_model::{Column, Kind, Note, NoteValue, note};
 
-use crate::query::basis::Basis;
+use crate::query::basis::{Basis, is_build};
 use crate::query::coverage;
 use crate::query::select::Selection;
 use crate::query::steps::Loops;
@@ -22,6 +22,8 @@ pub(crate) struct Extent {
     pub(crate) steps: Option<u64>,
     wall_ns: Option<u64>,
     low_coverage: bool,
+    /// Captures of builds.
+    builds: usize,
     /// Steps within the loading phase, which are no part of its costs' basis.
     loading_steps: usize,
 }
@@ -38,6 +40,7 @@ impl Extent {
         self.wall_ns = plus(self.wall_ns, selection.wall_ns().filter(|wall| *wall > 0));
         self.low_coverage |= coverage::percent(selection).is_some_and(|percent| percent < coverage::LEAST_PERCENT);
         self.captures += 1;
+        self.builds += usize::from(is_build(selection.capture()));
         if loops.is_none() {
             self.loading_steps += Loops::of(selection).map_or(0, |loops| loops.main().count());
         }
@@ -121,18 +124,26 @@ pub(crate) fn common_basis(scenarios: &[(&str, &Extent)], notes: &mut Vec<Note>)
         return Basis::Share;
     }
     let has_steps = |extent: &Extent| extent.steps.is_some_and(|steps| steps > 0);
-    let stepless = named(&|extent| !has_steps(extent));
-    if stepless.is_empty() {
+    if scenarios.iter().all(|(_, extent)| has_steps(extent)) {
         return Basis::PerStep;
     }
+    if scenarios.iter().all(|(_, extent)| extent.builds == extent.captures) {
+        notes.push(note!(Fact, "Costs are those of whole builds."));
+        return Basis::PerBuild;
+    }
+    let are_stepless = match scenarios {
+        [(only, _)] => format!("{only} has no steps"),
+        _ if !scenarios.iter().any(|(_, extent)| has_steps(extent)) => "no scenario has steps".to_owned(),
+        _ => format!("not all scenarios have steps ({} have none)", named(&|extent| !has_steps(extent))),
+    };
     if scenarios.iter().all(|(_, extent)| extent.is_timed()) {
         // Steps within loading have a note of their own.
         if scenarios.iter().any(|(_, extent)| extent.loading_steps == 0) {
-            notes.push(note!(Limit, "Costs are per second of wall time: {} has no steps.", stepless));
+            notes.push(note!(Limit, "Costs are per second of wall time: {}.", are_stepless));
         }
         return Basis::PerSecond;
     }
-    notes.push(note!(Limit, "Costs are shares: {} has no steps, and not all weights are times.", stepless));
+    notes.push(note!(Limit, "Costs are shares: {}, and not all weights are times.", are_stepless));
     Basis::Share
 }
 
