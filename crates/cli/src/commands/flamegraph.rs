@@ -128,12 +128,13 @@ impl Flamegraph {
         if self.diff {
             return self.draw_difference(&target);
         }
-        self.sources = load::named_or_newest(self.sources)?;
-        let [path] = self.sources.as_slice() else {
+        let sources = load::named_or_newest(std::mem::take(&mut self.sources))?;
+        let [path] = sources.as_slice() else {
             let message = "a flame graph is of one capture; two are drawn against each other with --diff";
             return Err(Failure::Usage(message.to_owned()));
         };
         let capture = load::opened(path, &self.look.symbols.import()?)?;
+        self.draw_what_there_is(&capture);
         if self.off_cpu || self.slow_steps || self.format == Form::Folded {
             capture.load()?;
         }
@@ -175,6 +176,21 @@ impl Flamegraph {
         let options = flamegraph::Options { colours, growth: None };
         target.write(|out| flamegraph::write_svg(&tree, &options, out).map_err(Failure::writing("the flame graph")))?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Without samples, allocations or waits take the place of time on a CPU, unless something else was asked for.
+    fn draw_what_there_is(&mut self, capture: &Capture) {
+        let asks = self.off_cpu || self.faults || self.slow_steps || self.heap.is_some();
+        if asks || !capture.samples.is_empty() {
+            return;
+        }
+        if !capture.allocations.is_empty() && self.format == Form::Svg {
+            self.heap = Some(HeapQuantity::Bytes);
+            eprintln!("note: There are no samples: the picture is of allocated bytes (`--heap bytes`).");
+        } else if !capture.waits.is_empty() {
+            self.off_cpu = true;
+            eprintln!("note: There are no samples: the picture is of blocked time (`--off-cpu`).");
+        }
     }
 
     fn refuse_what_folded_stacks_cannot_show(&self) -> Result<(), Failure> {

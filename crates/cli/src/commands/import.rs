@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use stepscope_analyze::analysis::has_checker;
 use stepscope_convert::{ImportOptions, import};
-use stepscope_model::{Counts, Dimension, Phase, disk};
+use stepscope_model::{Capture, Counts, Dimension, Phase, disk};
 
 use crate::arguments::{Choice, PHASES, ReadingArguments, SymbolArguments, choice};
 use crate::failure::Failure;
@@ -96,26 +97,29 @@ impl Import {
             eprintln!("note: {note}");
         }
         println!("{}", output.display());
-        let folded = capture.info.events.iter().any(|event| event.counts != Counts::OnePerRow);
-        let (rows, what, view) =
-            match (capture.allocations.len(), capture.system_calls.len(), capture.event_counts.len()) {
-                (0, 0, 0) if capture.samples.is_empty() && !capture.waits.is_empty() => {
-                    (capture.waits.len(), "waits", " --view wall")
-                }
-                (0, 0, 0) if capture.samples.is_empty() && !capture.scopes.is_empty() => {
-                    (capture.scopes.len(), "scopes", " --view scopes")
-                }
-                (0, 0, 0) if capture.samples.is_empty() && !capture.counters.is_empty() => {
-                    (capture.counters.len(), "readings", " --view counters")
-                }
-                (0, 0, 0) => (capture.samples.len(), if folded { "stacks" } else { "samples" }, ""),
-                (0, 0, counts) => (counts, "counts", " --view cache"),
-                (0, calls, _) => (calls, "rows of system calls", " --view syscalls"),
-                (allocations, ..) => (allocations, "rows of allocations", " --view heap"),
-            };
+        let (rows, what, view) = contents(&capture);
         eprintln!("{rows} {what}; next: stepscope show {}{view}", output.display());
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// What a capture holds above all: how many rows of what, and the view that shows them.
+fn contents(capture: &Capture) -> (usize, &'static str, &'static str) {
+    let is_folded = capture.info.events.iter().any(|event| event.counts != Counts::OnePerRow);
+    let samples = (capture.samples.len(), if is_folded { "stacks" } else { "samples" }, "");
+    let all = [
+        (capture.allocations.len(), "rows of allocations", " --view heap"),
+        (capture.system_calls.len(), "rows of system calls", " --view syscalls"),
+        (capture.event_counts.len(), "counts", " --view cache"),
+        samples,
+        (capture.memory_errors.len(), "memory errors", " --view memory-errors"),
+        (capture.waits.len(), "waits", " --view wall"),
+        (capture.scopes.len(), "scopes", " --view scopes"),
+        (capture.flows.len(), "stages of messages", " --view flows"),
+        (capture.counters.len(), "readings", " --view counters"),
+    ];
+    let nothing = if has_checker(capture) { (0, "memory errors", " --view memory-errors") } else { samples };
+    all.into_iter().find(|(rows, ..)| *rows > 0).unwrap_or(nothing)
 }
 
 fn default_output(file: &std::path::Path) -> Result<PathBuf, Failure> {

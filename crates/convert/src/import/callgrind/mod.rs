@@ -43,6 +43,15 @@ use super::{Head, ImportError, ImportOptions, Input, InputFormat, Malformed};
 /// Files of callgrind.
 pub struct Callgrind;
 
+/// The function: callgrind counts each level of a recursion by itself, as `fib`, `fib'2`.
+fn without_level(name: Arc<str>) -> Arc<str> {
+    let is_level = |level: &str| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit());
+    match name.rsplit_once('\'') {
+        Some((function, level)) if is_level(level) && !function.is_empty() => function.into(),
+        _ => name,
+    }
+}
+
 impl InputFormat for Callgrind {
     fn name(&self) -> &'static str {
         "callgrind"
@@ -174,7 +183,7 @@ impl Reader {
     }
 
     fn function_of(&mut self, name: Option<Arc<str>>, object: Option<Arc<str>>, file: Option<Arc<str>>) -> usize {
-        let name = name.unwrap_or_else(|| "???".into());
+        let name = name.map_or_else(|| "???".into(), without_level);
         self.graph().function(Function { name, object, file })
     }
 

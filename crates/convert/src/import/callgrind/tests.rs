@@ -61,6 +61,11 @@ fn recursion_is_entered_once() {
          fn=even\n8 30\ncfn=fib\ncalls=1 0\n8 50\n",
     );
     assert_eq!(stacks(&capture, "Ir"), ["main 10", "main;fib 60", "main;fib;even 30"]);
+    let levels = read(
+        "# callgrind format\nevents: Ir\nfn=main\n1 10\ncfn=fib\ncalls=1 0\n1 90\n\
+         fn=fib\n5 20\ncfn=fib'2\ncalls=2 0\n5 70\nfn=fib'2\n5 70\ncfn=fib'2\ncalls=18 0\n5 130\n",
+    );
+    assert_eq!(stacks(&levels, "Ir"), ["main 10", "main;fib 90"]);
 }
 
 #[test]
