@@ -235,7 +235,7 @@ pub fn not_recorded(selection: &Selection<'_>, dimension: Dimension) -> Option<N
 }
 
 /// Whether any checker of memory errors ran.
-pub(crate) fn has_checker(capture: &Capture) -> bool {
+pub fn has_checker(capture: &Capture) -> bool {
     use Dimension::{Asan, Memcheck, Tsan, Ubsan};
     let ran = |status: &DimensionStatus| !matches!(status, DimensionStatus::Missing { .. });
     [Memcheck, Asan, Ubsan, Tsan].iter().any(|checker| capture.info.dimensions.get(checker).is_some_and(ran))

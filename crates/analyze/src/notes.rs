@@ -25,8 +25,7 @@ pub(crate) fn found_step_note(selections: &[Selection<'_>]) -> Option<Note> {
             what_steps_are(function),
             NoteValue::number(capture.steps.len() as u64)
         );
-        let program = || program_name(&capture.info.command).map(str::to_owned);
-        return Some(late.about(capture.info.label().or_else(program).unwrap_or_default()));
+        return Some(late.about(capture.info.name()));
     }
     Some(note!(
         Fact,

@@ -5,7 +5,7 @@
 //! `web/src/profile/document.ts` has the same types.
 
 use serde::Serialize;
-use stepscope_analyze::{Selection, summary};
+use stepscope_analyze::Selection;
 use stepscope_model::note::ShownNotes;
 use stepscope_model::quantity::{grouped, unit_beside_name, weight};
 use stepscope_model::{
@@ -246,7 +246,7 @@ impl Document {
 
 /// The anchor of a capture's section, by which the document knows what the section is about.
 pub fn section_anchor(capture: &Capture) -> String {
-    let label = summary::label(capture).replace('/', "-");
+    let label = capture.info.name().replace('/', "-");
     capture.info.repetition.map_or(label.clone(), |repetition| format!("{label}-{repetition}"))
 }
 

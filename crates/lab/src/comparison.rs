@@ -14,7 +14,7 @@ use stepscope_analyze::compare::scenarios::{self, Pairing, Scenario};
 use stepscope_analyze::compare::{
     ComparedScenario, Options, Reduction, ReductionError, differences, of_scenarios, reduce, tree,
 };
-use stepscope_analyze::{Filter, Functions, Ownership, Selection, parallel, summary};
+use stepscope_analyze::{Filter, Functions, Ownership, Selection, parallel};
 use stepscope_app::page;
 use stepscope_convert::ImportOptions;
 use stepscope_model::{Capture, CaptureInfo, Note, Phase, Table, TreeDifference, note};
@@ -399,7 +399,7 @@ fn names(sources: &[PathBuf], captures: &[Vec<Capture>]) -> Vec<String> {
     };
     let distinct = [variants, by_source(&file_name), by_source(&path)].into_iter().flatten().find(differ);
     distinct.unwrap_or_else(|| {
-        let label = |set: &Vec<Capture>| set.first().map_or_else(String::new, summary::label);
+        let label = |set: &Vec<Capture>| set.first().map_or_else(String::new, |capture| capture.info.name());
         captures.iter().enumerate().map(|(at, set)| format!("{} ({})", label(set), at + 1)).collect()
     })
 }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use stepscope_analyze::basis::Basis;
 use stepscope_analyze::history::{Figure, Kept, Recording};
-use stepscope_analyze::{Selection, metrics, summary};
+use stepscope_analyze::{Selection, metrics};
 use stepscope_model::{CaptureInfo, Note, NoteValue, disk, note};
 
 pub use self::adding::{AddError, Added};
@@ -128,7 +128,7 @@ impl Store {
         let recording = Recording {
             run: self.relative(place.run).display().to_string(),
             at: info.started_at.clone().unwrap_or_default(),
-            scenario: info.scenario.clone().unwrap_or_else(|| summary::label(capture)),
+            scenario: info.scenario.clone().unwrap_or_else(|| capture.info.name()),
             variant: info.variant.clone(),
             phase: info.phase,
             machine: info.machine.clone(),

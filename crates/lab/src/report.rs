@@ -80,7 +80,7 @@ pub fn heading(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
     let infos: Vec<&CaptureInfo> = selections.iter().map(|selection| &selection.capture().info).collect();
     let title = match (run, selections) {
         (Some(run), _) => run.name.clone(),
-        (None, [only]) => summary::label(only.capture()),
+        (None, [only]) => only.capture().info.name(),
         (None, _) => "Stepscope report".to_owned(),
     };
     let scenarios = run.map_or(0, |run| run.trials.len());
@@ -263,7 +263,7 @@ fn trials(run: &RunInfo) -> Table {
 
 /// The sections of a capture: those of each analysis, in the order of [`ANALYSES`].
 fn capture(selection: &Selection<'_>) -> Section {
-    let label = summary::label(selection.capture());
+    let label = selection.capture().info.name();
     let run = selection.capture().info.repetition.map_or(String::new(), |repetition| format!(" #{repetition}"));
     let title = format!("{}{run}", label.replace('/', " · "));
     let mut section = Section::new(title).anchor(section_anchor(selection.capture()));

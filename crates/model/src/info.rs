@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumCount, IntoStaticStr, VariantArray};
 
 use crate::clock::{Clocks, Merged};
+use crate::command_line::program_name;
 use crate::machine::Machine;
 
 /// Version of the capture's form on disk. Raised when a reader of the old form would misread the new.
@@ -185,6 +186,17 @@ impl CaptureInfo {
         let parts: Vec<&str> =
             [self.scenario.as_deref(), self.variant.as_deref(), phase.as_deref()].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("/"))
+    }
+
+    /// A short name: the label, else the imported file, else the program.
+    pub fn name(&self) -> String {
+        if let Some(label) = self.label() {
+            return label;
+        }
+        if let Origin::Imported { file, .. } = &self.origin {
+            return file.rsplit('/').next().unwrap_or(file).to_owned();
+        }
+        program_name(&self.command).unwrap_or("capture").to_owned()
     }
 }
 

@@ -26,7 +26,6 @@ use stepscope_model::{Column, Columns, Table, Value, WaitState};
 use thiserror::Error;
 
 use self::calls::Calls;
-use crate::analyses::summary::label;
 use crate::analyses::{cache, rank};
 use crate::query::function_names::{FunctionNameError, matching};
 use crate::query::functions::source_of;
@@ -162,7 +161,7 @@ fn in_cache(selections: &[Selection<'_>], wanted: &BTreeSet<String>) -> Vec<Tabl
         table.rows.retain(|row| matches!(&row[function], Value::Text(name) if wanted.contains(name)));
         table.notes.clear();
         table.name = "explain_cache".to_owned();
-        table.title = format!("Its cache misses in {}", label(selection.capture()));
+        table.title = format!("Its cache misses in {}", selection.capture().info.name());
         table
     };
     selections.iter().map(of_function).collect()

@@ -65,7 +65,6 @@ use self::extent::{Extent, cost_column};
 use self::pairing::Scenario;
 use self::score::Score;
 use crate::analyses::hotspots::Hotspots;
-use crate::analyses::summary::label;
 use crate::notes::{ownership_note, ownership_option};
 use crate::query::basis::Basis;
 use crate::query::functions::Identity;
@@ -133,7 +132,7 @@ pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
     }));
     table.add_notes(notes);
     table.add_notes(ownership_note(selections));
-    let unnamed = |one: &Selection<'_>| Some(Hotspots::of(one).unnamed_note(one)?.about(label(one.capture())));
+    let unnamed = |one: &Selection<'_>| Some(Hotspots::of(one).unnamed_note(one)?.about(one.capture().info.name()));
     table.add_notes(selections.iter().filter_map(unnamed));
     let is_known = |selection: &Selection<'_>| selection.functions().ownership_known();
     if let Some(first) = selections.first().filter(|_| !selections.iter().any(is_known)) {

@@ -10,7 +10,6 @@
 //!
 //! [`dimensions`] lists each dimension that was requested, whether it was recorded, and if not the reason and the fix.
 
-use stepscope_model::command_line::program_name;
 use stepscope_model::{
     Capture, Columns, Dimension, DimensionStatus, FrameKind, Losses, MergedMachine, Note, NoteValue, Origin, Process,
     ProcessId, Table, Value, note,
@@ -23,17 +22,6 @@ use crate::query::coverage;
 use crate::query::select::Selection;
 use crate::query::steps::Steps;
 use crate::query::weights::percent;
-
-/// A short name of the capture: scenario, variant and phase, else the imported file, else the command.
-pub fn label(capture: &Capture) -> String {
-    if let Some(label) = capture.info.label() {
-        return label;
-    }
-    if let Origin::Imported { file, .. } = &capture.info.origin {
-        return file.rsplit('/').next().unwrap_or(file).to_owned();
-    }
-    program_name(&capture.info.command).unwrap_or("capture").to_owned()
-}
 
 /// What the table shows of a capture.
 struct Row<'s, 'a> {
@@ -92,7 +80,7 @@ where
     let positive = |number: usize| (number > 0).then_some(number);
     Columns::<Row<'s, 'a>>::new()
         .text("capture", "Scenario, variant and phase; the file of imported evidence.", |row| {
-            label(row.capture()).into()
+            row.capture().info.name().into()
         })
         .duration("wall", "Length of the recording.", |row| row.wall_ns)
         .number("rtf", "", "Real-time factor: simulated time over wall time.", |row| {
@@ -204,7 +192,7 @@ fn notes(row: &Row<'_, '_>, several: bool) -> Vec<Note> {
     }
     notes.extend(row.hotspots.unnamed_note(selection));
     match several {
-        true => notes.into_iter().map(|note| note.about(label(capture))).collect(),
+        true => notes.into_iter().map(|note| note.about(capture.info.name())).collect(),
         false => notes,
     }
 }
@@ -312,7 +300,9 @@ pub fn dimensions(selections: &[Selection<'_>]) -> Table {
         dimensions.map(move |(dimension, status)| Row { capture, dimension: *dimension, status })
     });
     Columns::<Row<'_>>::new()
-        .text("capture", "Scenario, variant and phase; the file of imported evidence.", |row| label(row.capture).into())
+        .text("capture", "Scenario, variant and phase; the file of imported evidence.", |row| {
+            row.capture.info.name().into()
+        })
         .text("dimension", "Kind of evidence.", |row| row.dimension.name().into())
         .text("status", "recorded, partial or missing.", |row| {
             match row.status {

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use stepscope_analyze::{Selection, summary};
+use stepscope_analyze::Selection;
 use stepscope_model::quantity::plural;
 use stepscope_model::{Note, note};
 use stepscope_view::embed::markup;
@@ -71,7 +71,7 @@ pub fn write(report: &Report, selections: &[Selection<'_>], budget: u64, out: &m
 /// Which captures the page cannot explore.
 fn lacks(selections: &[Selection<'_>], kept: &[usize]) -> Note {
     let missing = (0..selections.len()).filter(|place| !kept.contains(place));
-    let names: Vec<_> = missing.map(|place| summary::label(selections[place].capture())).collect();
+    let names: Vec<_> = missing.map(|place| selections[place].capture().info.name()).collect();
     note!(
         Limit,
         "{} did not fit into this file, so they have no timeline and no flame graph here: {}. `stepscope view` shows them.",

@@ -49,7 +49,7 @@ use stepscope_analyze::cost_tree::CostPlaces;
 use stepscope_analyze::step_classes::{self, StepClass};
 use stepscope_analyze::step_paths::Paths;
 use stepscope_analyze::wait_class::WaitClass;
-use stepscope_analyze::{Selection, events, parallel, summary};
+use stepscope_analyze::{Selection, events, parallel};
 use stepscope_model::{Capture, CaptureInfo, Counter, Step};
 
 use self::amounts::Amount;
@@ -267,7 +267,7 @@ impl<'a> Profile<'a> {
         };
         let amounts = Amount::of(self.capture()).into_iter().map(Amount::entry);
         CaptureEntry {
-            label: cut(&summary::label(self.capture())).into_owned(),
+            label: cut(&self.capture().info.name()).into_owned(),
             scenario: text(&info.scenario),
             phase: info.phase.map(|phase| phase.to_string()).unwrap_or_default(),
             variant: text(&info.variant),

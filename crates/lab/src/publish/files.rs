@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use stepscope_analyze::{Selection, calltree, events, summary};
+use stepscope_analyze::{Selection, calltree, events};
 use stepscope_convert::export::{self, ExportOptions};
 use stepscope_model::Table;
 use stepscope_view::report::{Block, Report, Section};
@@ -139,7 +139,7 @@ impl Files {
 fn labelled(selection: &Selection<'_>) -> String {
     let info = &selection.capture().info;
     let repetition = info.repetition.map(|number| format!(" #{number}")).unwrap_or_default();
-    format!("{}{repetition}", summary::label(selection.capture()))
+    format!("{}{repetition}", selection.capture().info.name())
 }
 
 /// The tables of a section and those within it, with the titles of the sections.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use stepscope_analyze::Selection;
 use stepscope_analyze::history::Recording;
-use stepscope_analyze::{Selection, summary};
 
 use super::files::{Files, PublishedFile};
 use crate::history::{Place, Store};
@@ -63,13 +63,13 @@ impl Publication {
     ) -> Self {
         let first = &selections[0].capture().info;
         let info = run.and_then(|run| run.info());
-        let name = info.map_or_else(|| summary::label(selections[0].capture()), |info| info.name.clone());
+        let name = info.map_or_else(|| selections[0].capture().info.name(), |info| info.name.clone());
         let started_at = info.map(|info| info.started_at.clone()).or_else(|| first.started_at.clone());
         let started_at = started_at.unwrap_or_default();
         let host = first.machine.as_ref().map_or("", |machine| machine.host.as_str());
         let scenarios: BTreeSet<String> = selections
             .iter()
-            .map(|one| one.capture().info.scenario.clone().unwrap_or_else(|| summary::label(one.capture())))
+            .map(|one| one.capture().info.scenario.clone().unwrap_or_else(|| one.capture().info.name()))
             .collect();
         Self {
             schema: SCHEMA,

@@ -1,8 +1,8 @@
 //! The table `verdict_speed`: how fast the steps of a scenario are. Repetitions are one row, with their spread.
 
+use stepscope_analyze::Selection;
 use stepscope_analyze::step_times::StepParts;
 use stepscope_analyze::steps::Loops;
-use stepscope_analyze::{Selection, summary};
 use stepscope_model::quantity::{duration, weight};
 use stepscope_model::{Columns, Step, Table, Value};
 
@@ -75,7 +75,7 @@ pub(super) struct Repeated<'s, 'a> {
 impl<'s, 'a> Repeated<'s, 'a> {
     /// Captures by label. Those without a scenario stand by themselves.
     pub(super) fn all(selections: &[&'s Selection<'a>]) -> Vec<Self> {
-        let label = |selection: &&Selection<'a>| (summary::label(selection.capture()), &selection.capture().info.sweep);
+        let label = |selection: &&Selection<'a>| (selection.capture().info.name(), &selection.capture().info.sweep);
         let labels: Vec<_> = selections.iter().map(label).collect();
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for (index, selection) in selections.iter().enumerate() {
@@ -185,7 +185,7 @@ pub(super) fn table(all: &[Repeated<'_, '_>]) -> Table {
     let low = |spread: Option<[f64; 2]>| Value::from(spread.map(|[low, _]| low));
     let high = |spread: Option<[f64; 2]>| Value::from(spread.map(|[_, high]| high));
     Columns::<&Repeated<'_, '_>>::new()
-        .text("capture", "Scenario, variant and phase.", |row| summary::label(row.typical.capture()).into())
+        .text("capture", "Scenario, variant and phase.", |row| row.typical.capture().info.name().into())
         .text("scenario", "Scenario.", |row| row.typical.capture().info.scenario.as_deref().into())
         .text("variant", "Variant.", |row| row.typical.capture().info.variant.as_deref().into())
         .text("phase", "Phase.", |row| row.typical.capture().info.phase.map(|phase| phase.to_string()).into())

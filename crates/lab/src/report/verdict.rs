@@ -104,7 +104,7 @@ fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'
     let named: HashSet<String> = gains.iter().filter_map(|gain| gain.function.clone()).collect();
     let most = (MOST_OF_ALL / repeated.len().max(1)).clamp(1, MOST_FUNCTIONS);
     for one in repeated {
-        let label = summary::label(one.typical.capture());
+        let label = one.typical.capture().info.name();
         let is_new = |gain: &Gain| !gain.function.as_ref().is_some_and(|function| named.contains(function));
         let on_path = on_the_path(one.typical, one.speed(), &label);
         let least = on_path.as_ref().map_or(LEAST_SHARE, |_| LARGE_SHARE);
@@ -139,7 +139,7 @@ fn of_finding(selections: &[Selection<'_>], findings: &Table, row: usize) -> Gai
     let (scenario, phase) = (text(findings, row, "scenario"), text(findings, row, "phase"));
     let is_of = |selection: &&Selection<'_>| {
         let info = &selection.capture().info;
-        let label = summary::label(selection.capture());
+        let label = selection.capture().info.name();
         let is_of_phase = phase.is_none() || phase == info.phase.map(|phase| phase.to_string());
         scenario.as_ref().is_none_or(|scenario| label == *scenario || label.starts_with(&format!("{scenario}/")))
             && is_of_phase
@@ -151,7 +151,7 @@ fn of_finding(selections: &[Selection<'_>], findings: &Table, row: usize) -> Gai
     let function = what.split('`').skip(1).step_by(2).find(is_function).map(str::to_owned);
     Gain {
         function,
-        capture: selection.map(|selection| summary::label(selection.capture())),
+        capture: selection.map(|selection| selection.capture().info.name()),
         gain: value(findings, row, "gain"),
         share: value(findings, row, "gain_share"),
         rtf_after: value(findings, row, "rtf_after"),
@@ -267,7 +267,7 @@ fn doubts<'n>(selections: &[Selection<'_>], of_findings: impl IntoIterator<Item 
         add(note.clone().about("").to_string(), String::new(), note.subject().to_owned());
     }
     for selection in selections {
-        let label = summary::label(selection.capture());
+        let label = selection.capture().info.name();
         let waited = waited_percent(selection).filter(|share| *share >= MUCH_WAITING && !limited.contains(&label));
         if let Some(share) = waited {
             add(

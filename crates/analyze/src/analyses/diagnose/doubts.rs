@@ -4,7 +4,6 @@ use stepscope_model::{Note, NoteValue, note};
 
 use super::seen::Seen;
 use crate::analyses::hotspots::Hotspots;
-use crate::analyses::summary;
 
 /// Least share of the steps' time, in percent, in which other programs had the CPUs.
 const LEAST_BUSY: f64 = 25.0;
@@ -13,7 +12,7 @@ const LEAST_BUSY: f64 = 25.0;
 pub(super) fn notes(seen: &Seen<'_, '_>) -> Vec<Note> {
     let hotspots = Hotspots::of_weights(seen.selection, &seen.cpu);
     let notes = [busy_machine(seen), hotspots.few_samples_note(seen.selection), hotspots.unnamed_note(seen.selection)];
-    notes.into_iter().flatten().map(|note| note.about(summary::label(seen.capture()))).collect()
+    notes.into_iter().flatten().map(|note| note.about(seen.capture().info.name())).collect()
 }
 
 /// Says that steps waited for CPUs that other programs had, and what that hides: threads that wait for a CPU do not wait for each

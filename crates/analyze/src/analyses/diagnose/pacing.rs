@@ -11,7 +11,6 @@ use stepscope_model::{Note, NoteValue, ThreadId, Wait, note};
 
 use super::kinds::sleep_for_workers;
 use super::seen::{Pacing, Seen, Tenths};
-use crate::analyses::summary;
 use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 use crate::query::step_loop;
@@ -94,7 +93,7 @@ pub(super) fn note(seen: &Seen<'_, '_>) -> Option<Note> {
             NoteValue::ns(whole)
         ),
     };
-    (share >= LEAST_TOLD).then(|| note.about(summary::label(seen.capture())))
+    (share >= LEAST_TOLD).then(|| note.about(seen.capture().info.name()))
 }
 
 /// The thread with most CPU time.

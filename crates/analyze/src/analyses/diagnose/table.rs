@@ -5,7 +5,7 @@ use stepscope_stats::Estimate;
 
 use super::finding::Evidence;
 use super::{Diagnosis, Finding, Total};
-use crate::analyses::{build, summary};
+use crate::analyses::build;
 use crate::columns::bounds;
 use crate::notes::{found_step_note, ownership_note, ownership_option};
 use crate::query::select::Selection;
@@ -32,7 +32,7 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
         selections
             .iter()
             .filter(has_no_cost)
-            .map(|one| note!(Loss, "Not looked at: no CPU samples.").about(summary::label(one.capture()))),
+            .map(|one| note!(Loss, "Not looked at: no CPU samples.").about(one.capture().info.name())),
     );
     if findings.is_empty() {
         table.note(none_found());
@@ -54,7 +54,7 @@ pub(super) fn table(selections: &[Selection<'_>], diagnosis: &Diagnosis) -> Tabl
                     "No steps are known, so findings that compare steps are missing. `stepscope record --suggest-steps` names \
                      functions that are called once a step."
                 )
-                .about(summary::label(one.capture()))
+                .about(one.capture().info.name())
             }),
     );
     let in_loop = |one: &Selection<'_>| !one.capture().steps.is_empty() && one.capture().info.sweep.is_empty();

@@ -6,7 +6,6 @@ use super::Finding;
 use super::finding::explain;
 use super::python;
 use super::seen::Seen;
-use crate::analyses::summary;
 
 /// Least share of the CPU time of steps, or of the phase where no steps are known.
 const LEAST: f64 = 25.0;
@@ -42,5 +41,5 @@ pub(super) fn note(seen: &Seen<'_, '_>, findings: &[Finding]) -> Option<Note> {
             command
         )
     };
-    Some(note.about(summary::label(seen.capture())))
+    Some(note.about(seen.capture().info.name()))
 }

@@ -6,7 +6,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::StackId;
 
 use super::{ROOT, SELF};
-use crate::analyses::summary::label;
 use crate::query::functions::{FunctionId, Functions};
 use crate::query::qualified_name::own_name;
 use crate::query::select::Selection;
@@ -69,7 +68,7 @@ impl<'s, 'a> Calls<'s, 'a> {
     }
 
     pub(super) fn label(&self) -> String {
-        label(self.selection.capture())
+        self.selection.capture().info.name()
     }
 
     pub(super) fn unit(&self) -> &str {

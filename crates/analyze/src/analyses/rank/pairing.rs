@@ -6,7 +6,6 @@
 
 use stepscope_model::{Capture, Note, NoteValue, Phase, Table, note};
 
-use crate::analyses::summary::label;
 use crate::query::events::{self, Role};
 use crate::query::select::Selection;
 
@@ -51,7 +50,7 @@ impl<'s, 'a> Scenario<'s, 'a> {
         self.unlike().map(|one| {
             let counted = one.event().map_or("", |event| event.name.as_str()).to_owned();
             note!(Limit, "Left out: samples of `{}`, which do not add up with the others.", counted)
-                .about(label(one.capture()))
+                .about(one.capture().info.name())
         })
     }
 }
@@ -164,7 +163,7 @@ pub fn each_alike<'a>(selections: &[Selection<'a>], table: impl Fn(&[Selection<'
 
 /// Name of a group of [`alike`] captures.
 pub fn group_label(group: &[Selection<'_>]) -> String {
-    let mut labels: Vec<String> = group.iter().map(|selection| label(selection.capture())).collect();
+    let mut labels: Vec<String> = group.iter().map(|selection| selection.capture().info.name()).collect();
     labels.dedup();
     labels.join(", ")
 }
@@ -245,7 +244,7 @@ fn free_label(scenarios: &[Scenario<'_, '_>], capture: &Capture) -> String {
     let name = match (&info.scenario, &info.variant) {
         (Some(scenario), Some(variant)) => format!("{scenario}/{variant}"),
         (Some(scenario), None) => scenario.clone(),
-        (None, _) => label(capture),
+        (None, _) => capture.info.name(),
     };
     let taken = |label: &str| scenarios.iter().any(|scenario| scenario.label == label);
     if !taken(&name) {
