@@ -2,12 +2,22 @@
 
 import { Fragment } from "preact";
 import type { DocumentNote } from "../profile/document.ts";
+import { exactly } from "../search.ts";
+import { linkTo } from "./state.ts";
 
 /** A sentence; text in backticks is code. */
 export function Prose({ text }: { text: string }) {
   const parts = text.split("`");
   if (parts.length % 2 === 0) return <>{text}</>;
-  return <>{parts.map((part, index) => (index % 2 ? <code key={index}><Name text={part} /></code> : part))}</>;
+  return <>{parts.map((part, index) => (index % 2 ? <Code key={index} text={part} /> : part))}</>;
+}
+
+/** Code; the command that explains a function leads to the function. */
+function Code({ text }: { text: string }) {
+  const code = <code><Name text={text} /></code>;
+  const explained = /^stepscope explain '(.+)' \S+$/.exec(text)?.[1];
+  if (!explained) return code;
+  return <a class="explains" href={linkTo({ screen: "explore", function: explained, search: exactly(explained) })}>{code}</a>;
 }
 
 /** A name, with permission to break lines between the parts of a qualified one, or of a path, and none after the dashes of an option. */
@@ -25,35 +35,15 @@ export function Name({ text }: { text: string }) {
   );
 }
 
-interface Said extends DocumentNote {
-  /** The captures that it is about, if several notes differ only in them. */
-  about: string[];
-}
-
-/** Sentences that several captures share are shown once. A capture's label has no spaces. */
-function shared(notes: DocumentNote[]): Said[] {
-  const said = new Map<string, Said>();
-  for (const note of notes) {
-    const [, subject, sentence] = /^(\S+): (.*)$/s.exec(note.text) ?? [];
-    const key = sentence ?? note.text;
-    const before = said.get(key);
-    if (before && subject) before.about.push(subject);
-    else if (!before) said.set(key, { ...note, text: key, about: subject ? [subject] : [] });
-  }
-  return [...said.values()];
-}
-
 /** Notes, losses as warnings. */
 export function Notes({ notes }: { notes: DocumentNote[] }) {
   if (notes.length === 0) return null;
   return (
     <ul class="notes">
-      {shared(notes).map(({ kind, text, about }, index) => (
+      {notes.map(({ kind, text }, index) => (
         <li key={index} class={kind}>
           {kind === "loss" && <b>Warning: </b>}
-          {about.length === 1 && `${about[0]}: `}
           <Prose text={text} />
-          {about.length > 1 && <span title={about.join(", ")}> ({about.length} captures)</span>}
         </li>
       ))}
     </ul>
