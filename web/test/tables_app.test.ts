@@ -152,6 +152,8 @@ function comparison(): unknown {
     ["rtf", "", 0.9, 1.8, [2, 1.9, 2.1], "changed", 0.004],
     ["rss.peak", "bytes", 31e6, 31.1e6, [1.003, 0.998, 1.008], "equivalent", 0.2],
     ["wall", "ns", 3e9, 3.1e9, [1.03, 0.8, 1.3], "inconclusive", 0.4],
+    ["metric.latency.median", "ns", 9e3, 8e3, [0.9, 0.8, 1.1], "inconclusive", 0.5],
+    ["metric.latency.mean", "ns", 9e3, 8e3, [0.9, 0.8, 1.1], "inconclusive", 0.5],
   ];
   const values = (of: number) => rows.map((row) => row[of]);
   const columns = [
@@ -172,6 +174,40 @@ function comparison(): unknown {
   return drawn;
 }
 
+/** Two figures of one scenario in three variants. */
+function variants(): unknown {
+  const rows: [string, string, string, number | null, number | null][] = [
+    ["metric.latency.p99", "ns", "waitset", 145_000, 100],
+    ["metric.latency.p99", "ns", "static", 116_000, 80],
+    ["metric.latency.p99", "ns", "events", 29_000, 20],
+    ["flows.lost", "percent", "waitset", 0, null],
+    ["flows.lost", "percent", "events", 1, null],
+  ];
+  const values = (of: number) => rows.map((row) => row[of]);
+  const columns = [
+    column({ name: "scenario", kind: "text", values: rows.map(() => "ridge") }),
+    column({ name: "metric", kind: "text", values: values(0) }),
+    column({ name: "unit", kind: "text", values: values(1) }),
+    column({ name: "variant", kind: "text", values: values(2) }),
+    column({ name: "value", kind: "inrowunit", values: values(3) }),
+    column({ name: "of_first", kind: "percent", unit: "percent", beside: "%", values: values(4) }),
+  ];
+  const table = { name: "variants", title: "Variants side by side", columns, notes: [] };
+  const section = (anchor: string, blocks: unknown[]) => ({ title: anchor, anchor, notes: [], blocks, sections: [] });
+  return paper([section("verdict", []), section("variants", [{ kind: "table", table }])]);
+}
+
+browserTest("variants stand side by side, with bars in the scale of their figure", async (page) => {
+  await open(page, drawnPage("variants.html", variants()));
+  const side = page.locator(".side");
+  const texts = async (row: number) => (await side.locator("tr").nth(row).locator("th, td").allTextContents()).map((text) => text.trim());
+  assert.deepEqual(await texts(0), ["ridge", "waitset", "static", "events"]);
+  assert.deepEqual(await texts(1), ["latency.p99", "145 µs", "116 µs", "29.0 µs"]);
+  assert.deepEqual(await texts(2), ["flows.lost", "0.00 %", "–", "1.00 %"]);
+  const widths = await side.locator("tr").nth(1).locator(".bar").evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect().width / bar.parentElement!.clientWidth));
+  assert.ok(Math.abs(widths[2] / widths[0] - 0.2) < 0.02, `${widths}`);
+});
+
 let compared: string | undefined;
 const comparedPage = () => (compared ??= drawnPage("compared.html", comparison()));
 
@@ -180,8 +216,9 @@ browserTest("the first screen of a comparison is its sentence and the figures wi
   assert.equal(await page.locator(".sentence").textContent(), "Changed: step.median 4.20 ms → 2.10 ms: ×0.50 [0.48, 0.52].");
   assert.equal(await page.locator(".subtitle").count(), 0, "the sentence is not said twice");
   const texts = async (row: number) => (await page.locator(".changes tbody tr").nth(row).locator("th, td").allTextContents()).map((text) => text.trim());
-  assert.deepEqual(await texts(0), ["rtf", "0.90", "1.80", "×2.00 [1.90, 2.10]", "changed", "0.004"]);
-  assert.deepEqual(await texts(1), ["step.median", "4.20 ms", "2.10 ms", "×0.50 [0.48, 0.52]", "changed", "< 0.001"]);
+  assert.deepEqual(await texts(0), ["latency.median", "9.00 µs", "8.00 µs", "×0.90 [0.80, 1.10]", "inconclusive", "0.50"]);
+  assert.deepEqual(await texts(1), ["rtf", "0.90", "1.80", "×2.00 [1.90, 2.10]", "changed", "0.004"]);
+  assert.deepEqual(await texts(2), ["step.median", "4.20 ms", "2.10 ms", "×0.50 [0.48, 0.52]", "changed", "< 0.001"]);
 });
 
 browserTest("an interval stands beside its estimate, and verdicts differ in more than colour", async (page) => {

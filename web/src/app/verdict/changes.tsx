@@ -9,8 +9,10 @@ import { Forest } from "../tables/forest.tsx";
 import type { Comparison } from "./comparisons.ts";
 import { Rows } from "./rows.ts";
 
-/** The figures that are shown here, in this order. The tables have all. */
-const FIGURES = ["rtf", "step.median", "step.p99", "cpu", "wall", "rss.peak"];
+/** The figures that are shown here, in this order, after the reader's own. The tables have all. */
+const FIGURES = ["rtf", "step.median", "step.p99", "flows.median", "flows.p99", "cpu", "wall", "rss.peak"];
+const OWN = /^metric\..*\.(median|p99)$/;
+export const OWN_PREFIX = /^metric\./;
 /** Functions that are shown if none changed. */
 const FEW = 3;
 /** Functions that are shown at most. */
@@ -56,7 +58,9 @@ function mostOf(table: Comparison["runs"]["table"]): number {
 }
 
 function Figures({ rows }: { rows: Rows }) {
-  const shown = FIGURES.flatMap((name) => rows.indices.filter((row) => rows.text(row, "metric") === name)).filter((row) => rows.shown(row, "before") || rows.shown(row, "after"));
+  const known = FIGURES.flatMap((name) => rows.indices.filter((row) => rows.text(row, "metric") === name));
+  const own = rows.indices.filter((row) => OWN.test(rows.text(row, "metric")));
+  const shown = [...own, ...known].filter((row) => rows.shown(row, "before") || rows.shown(row, "after"));
   if (shown.length === 0) return null;
   return (
     <table class="changes">
@@ -76,7 +80,7 @@ function Figures({ rows }: { rows: Rows }) {
           const q = rows.number(row, "q");
           return (
             <tr key={row}>
-              <th scope="row">{rows.text(row, "metric")}</th>
+              <th scope="row">{rows.text(row, "metric").replace(OWN_PREFIX, "")}</th>
               <td class="num">{rows.shown(row, "before")}</td>
               <td class="num">{rows.shown(row, "after")}</td>
               <td class="num">{rows.shown(row, "ratio") && `×${rows.shown(row, "ratio")}`}</td>

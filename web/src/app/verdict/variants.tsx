@@ -2,6 +2,7 @@
 
 import { linkTo } from "../state.ts";
 import { Name } from "../prose.tsx";
+import { OWN_PREFIX } from "./changes.tsx";
 import type { Rows } from "./rows.ts";
 
 /** The section with the table. */
@@ -63,7 +64,7 @@ function Figure({ metric, rows, of, variants }: FigureProps) {
   return (
     <tr>
       <th scope="row">
-        {metric.replace(/^metric\./, "")} {/\/(s|step)$/.test(unit) && <small>{unit.replace(/^.*\//, "/")}</small>}
+        {metric.replace(OWN_PREFIX, "")} {/\/(s|step)$/.test(unit) && <small>{unit.replace(/^.*\//, "/")}</small>}
       </th>
       {variants.map((variant, place) => {
         const row = of.find((row) => rows.text(row, "variant") === variant);
