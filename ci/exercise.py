@@ -157,7 +157,7 @@ class Runner:
         elif name == "actions/upload-artifact":
             uploaded["artifact"] = sorted(path.name for path in (workspace / given["path"]).iterdir())
         elif name == "github/codeql-action/upload-sarif":
-            uploaded["sarif"] = json.loads((workspace / given["sarif_file"]).read_text())["version"]
+            uploaded["sarif"] = json.loads((workspace / given["sarif_file"]).read_text())
 
 
 def workspace(folder, name, allocations):
@@ -175,7 +175,9 @@ def github(folder):
     code, outputs, uploaded = runner.job(place, "pull_request", "refs/pull/12/merge")
     check((code, outputs["result"]) == (1, "regression"), "action: 20 % more allocations are a regression")
     check("report.html" in uploaded["artifact"] and "gate.xml" in uploaded["artifact"], "action: uploads the report of a failed job")
-    check(uploaded["sarif"] == "2.1.0", "action: uploads SARIF of a failed job")
+    check(uploaded["sarif"]["version"] == "2.1.0", "action: uploads SARIF of a failed job")
+    results = [result for run in uploaded["sarif"]["runs"] for result in run["results"]]
+    check(all(result.get("locations") for result in results), "action: each finding has a place, or GitHub would refuse all")
     comment = (runner.store / "comment").read_text()
     check(comment.startswith("<!-- stepscope -->\n**Gate: regression") and "heap.allocations" in comment, "action: comments")
     check("Gate: regression" in (place / "summary-of-the-job.md").read_text(), "action: writes the summary of the job")

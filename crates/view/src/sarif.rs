@@ -1,13 +1,16 @@
 //! Findings as SARIF 2.1.0, which code hosts show at their source lines.
 //!
 //! Each row of the table `findings` is a result, each kind a rule. Other tables have no results. Relative paths stay as they
-//! are; absolute ones become `file:` addresses.
+//! are; absolute ones become `file:` addresses. A finding without a line is at the lab file.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde_json::{Value as Json, json};
 use stepscope_model::{Table, Value, quantity};
+
+/// The file of findings that are about no line: GitHub refuses a log with a result that has no location.
+const WITHOUT_PLACE: &str = "stepscope.toml";
 
 /// Writes the findings among these tables as one SARIF log.
 ///
@@ -73,15 +76,17 @@ fn result(table: &Table, row: usize) -> Json {
             "gainPercent": number(table, row, "gain_share"),
         },
     });
-    if let Some((file, line)) = text(table, row, "place").rsplit_once(':')
-        && let Ok(line) = line.parse::<u32>()
-    {
-        let uri = if file.starts_with('/') { format!("file://{}", escaped(file)) } else { escaped(file) };
-        result["locations"] = json!([{
-            "physicalLocation": { "artifactLocation": { "uri": uri }, "region": { "startLine": line.max(1) } },
-            "logicalLocations": [{ "fullyQualifiedName": text(table, row, "function") }],
-        }]);
+    let place = text(table, row, "place");
+    let line_of = |(file, line): (&str, &str)| Some((file.to_owned(), line.parse::<u32>().ok()?));
+    let (file, line) = place.rsplit_once(':').and_then(line_of).unwrap_or((WITHOUT_PLACE.to_owned(), 1));
+    let uri = if file.starts_with('/') { format!("file://{}", escaped(&file)) } else { escaped(&file) };
+    let mut location =
+        json!({ "physicalLocation": { "artifactLocation": { "uri": uri }, "region": { "startLine": line.max(1) } } });
+    let function = text(table, row, "function");
+    if !function.is_empty() {
+        location["logicalLocations"] = json!([{ "fullyQualifiedName": function }]);
     }
+    result["locations"] = json!([location]);
     result
 }
 
@@ -149,7 +154,9 @@ mod tests {
         let place = &results[0]["locations"][0]["physicalLocation"];
         assert_eq!(place["artifactLocation"]["uri"], "src/save%20file.cc");
         assert_eq!(place["region"]["startLine"], 12);
-        assert!(results[1].get("locations").is_none());
+        let place = &results[1]["locations"][0]["physicalLocation"];
+        assert_eq!(place["artifactLocation"]["uri"], "stepscope.toml");
+        assert_eq!(place["region"]["startLine"], 1);
         let help = &log["runs"][0]["tool"]["driver"]["rules"][0]["help"]["text"];
         assert_eq!(help, "Keep it open. To confirm: Count.");
     }

@@ -142,7 +142,12 @@ fn plain_name(text: &str) -> Option<&str> {
     if let Some((name, _file)) = python_function(text) {
         return Some(name);
     }
-    text.bytes().all(is_plain).then(|| without_clone_suffix(text))
+    text.bytes().all(is_plain).then(|| without_clone_suffix(text)).or_else(|| is_phrase(text).then_some(text))
+}
+
+/// Whether a text is words, such as the `back end` of a compiler, and no function: a name with a return type has brackets.
+fn is_phrase(text: &str) -> bool {
+    text.contains(' ') && text.bytes().all(|byte| byte == b' ' || byte == b'-' || byte.is_ascii_alphanumeric())
 }
 
 fn without_annotation(text: &str) -> &str {

@@ -218,8 +218,8 @@ impl Findings {
 
     /// Tries the events of a recording on this process.
     fn try_events(&mut self) {
-        // SAFETY: gettid only returns a number.
-        let this_thread = || Scope::Threads(vec![unsafe { libc::gettid() } as u32]);
+        // SAFETY: gettid only returns a number. `libc::gettid` is no function in older versions of musl, and std links it weakly.
+        let this_thread = || Scope::Threads(vec![unsafe { libc::syscall(libc::SYS_gettid) } as u32]);
         match open(this_thread(), Kernel::Excluded) {
             Ok(mut events) => {
                 self.follow = Outcome::Works;

@@ -227,6 +227,12 @@ fn several_builds_per_side_are_tested() {
     let cpu = comparison.metrics.iter().find(|row| row.name == "cpu").unwrap();
     assert_eq!(cpu.assessment.verdict.name(), "changed");
     assert!((cpu.assessment.after / cpu.assessment.before - 0.67).abs() < 0.01);
+    let unit = &comparison.rows(Family::Own)[0].assessment;
+    assert_eq!(
+        (unit.verdict.name(), unit.q.is_some()),
+        ("changed", true),
+        "sums have no samples that could be too few"
+    );
 }
 
 #[test]

@@ -224,6 +224,10 @@ impl Judge {
         judge.noise = Noise::of(before, after);
         judge.exposures = (exposure(before), exposure(after));
         judge.machines = machines::strata(before, after);
+        // The costs of builds are exact sums, without samples.
+        if before.runs.iter().chain(&after.runs).all(|run| run.basis == Basis::PerBuild) {
+            judge.options.least_count = 0;
+        }
         match &judge.machines {
             Some(machines) => judge.permutations = machines.permutations(options.seed),
             None if options.adjust_for_speed => judge.speeds = speed::covariates(before, after),
