@@ -17,7 +17,9 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
+import warnings
 from pathlib import Path
 from typing import Any, Dict, Iterator
 
@@ -31,6 +33,10 @@ RUNS = 3
 
 #: Longest time until the recorder is attached.
 PATIENCE_S = 20
+
+
+class NoBaseline(UserWarning):
+    """A test has limits, and nothing to judge them against."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -74,8 +80,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
         if kept.is_dir() and not pyfuncitem.config.getoption("--stepscope-save"):
             _judge(pyfuncitem, limits, kept, new)
         else:
+            # Limits are read with these recordings on both sides, so that a wrong one is told now, and not by the next session.
+            _gate(limits, new, new)
             shutil.rmtree(kept, ignore_errors=True)
             new.rename(kept)
+            if not pyfuncitem.config.getoption("--stepscope-save"):
+                warnings.warn(f"there was no baseline, so no limit was judged; this session's recordings are kept in {kept}", NoBaseline)
     finally:
         shutil.rmtree(new, ignore_errors=True)
     return True
@@ -115,11 +125,19 @@ def _wait_for_recorder(recorder: "subprocess.Popen[str]", folder: Path) -> None:
         time.sleep(0.01)
 
 
+def _gate(limits: Dict[str, str], kept: Path, new: Path) -> stepscope.Table:
+    with tempfile.TemporaryDirectory() as folder:
+        lab = Path(folder) / "stepscope.toml"
+        lines = [f"{json.dumps(name)} = {json.dumps(value)}" for name, value in limits.items()]
+        lab.write_text('[scenario.test]\ncommand = ["pytest"]\n[gate]\n' + "\n".join(lines) + "\n", encoding="utf-8")
+        try:
+            return stepscope.gate(lab=lab, baseline=kept, candidate=new)
+        except stepscope.Error as error:
+            pytest.fail(str(error), pytrace=False)
+
+
 def _judge(item: pytest.Function, limits: Dict[str, str], kept: Path, new: Path) -> None:
-    lab = new / "stepscope.toml"
-    lines = [f"{json.dumps(name)} = {json.dumps(value)}" for name, value in limits.items()]
-    lab.write_text('[scenario.test]\ncommand = ["pytest"]\n[gate]\n' + "\n".join(lines) + "\n", encoding="utf-8")
-    table = stepscope.gate(lab=lab, baseline=kept, candidate=new)
+    table = _gate(limits, kept, new)
     text = "\n".join(_line(row) for row in table.rows)
     item.add_report_section("call", "stepscope", text)
     if any(row["result"] == "regression" for row in table.rows):

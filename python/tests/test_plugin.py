@@ -57,6 +57,16 @@ def test_a_test_that_became_slower_fails_its_gate(session):
     slower.stdout.fnmatch_lines(["*regression: step.median: *allowed +50%*"])
 
 
+def test_without_a_baseline_a_session_says_so_and_reads_the_limits(session, pytester):
+    first = session(0.002, "--stepscope")
+    first.assert_outcomes(passed=2, warnings=1)
+    first.stdout.fnmatch_lines(["*there was no baseline*"])
+    pytester.makepyfile(TESTS.replace("step.median", "step.medain"))
+    misspelt = session(0.002, "--stepscope", "--stepscope-baseline", "other")
+    misspelt.assert_outcomes(passed=1, failed=1)
+    misspelt.stdout.fnmatch_lines(["*step.medain*step.median*"])
+
+
 def test_without_the_option_nothing_is_recorded(session, pytester):
     session(0, ).assert_outcomes(passed=2)
     assert not (pytester.path / ".stepscope").exists()

@@ -106,8 +106,10 @@ impl Host {
             true => PathBuf::from(format!("/tmp/stepscope-{}-{task}", self.run.file_name()?.to_string_lossy())),
             false => self.run.clone(),
         };
-        if self.placement.copies && !self.send(&folder) {
-            return Some(Fate { text: format!("{} could not be reached", self.host), is_of_host: true });
+        let log = job.folder().join(format!("task-{task}.log"));
+        if self.placement.copies && !self.send(&folder, &log) {
+            let text = format!("{} could not be reached{}", self.host, last_words(&log));
+            return Some(Fate { text, is_of_host: true });
         }
         let limit = self.placement.time_limit.map(|limit| format!("timeout --kill-after=30 {} ", limit.as_secs()));
         let pinned = self.placement.cpus.map(|cpus| format!("taskset --cpu-list 0-{} ", cpus.max(1) - 1));
@@ -118,12 +120,14 @@ impl Host {
             pinned.unwrap_or_default(),
             job.command(&folder, &task.to_string())
         );
-        let log = job.folder().join(format!("task-{task}.log"));
         let status = self.ssh(&command, &log);
         let received = !self.placement.copies || self.receive(&folder);
         match status {
             Some(0 | 1) if received => None,
-            Some(UNREACHABLE) | None => Some(Fate { text: format!("{} was lost", self.host), is_of_host: true }),
+            Some(UNREACHABLE) | None => {
+                let text = format!("{} was lost{}", self.host, last_words(&log));
+                Some(Fate { text, is_of_host: true })
+            }
             Some(TIMED_OUT) => Some(Fate { text: "its task reached the time limit".to_owned(), is_of_host: false }),
             Some(code) => {
                 let text = format!("its task ended on {} with status {code}; see {}", self.host, log.display());
@@ -176,8 +180,8 @@ impl Host {
         }
     }
 
-    /// Copies what a task needs.
-    fn send(&self, folder: &Path) -> bool {
+    /// Copies what a task needs; what ssh says goes to a log.
+    fn send(&self, folder: &Path, log: &Path) -> bool {
         let folder = folder.display();
         let pack = Command::new("tar")
             .args(["-C", &self.run.display().to_string(), "-cf", "-", "run.json", "stepscope.toml"])
@@ -188,7 +192,8 @@ impl Host {
         let Some(packed) = pack.stdout.take() else { return false };
         let mut unpack = self.program();
         unpack.arg(format!("rm -rf {folder} && mkdir -p {folder} && tar -C {folder} -xf -"));
-        let unpacked = unpack.stdin(packed).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let said = std::fs::File::create(log).map_or_else(|_| Stdio::null(), Stdio::from);
+        let unpacked = unpack.stdin(packed).stdout(Stdio::null()).stderr(said).status();
         pack.wait().is_ok_and(|status| status.success()) && unpacked.is_ok_and(|status| status.success())
     }
 
@@ -220,6 +225,13 @@ impl Host {
 }
 
 /// Why a task has no result.
+/// The last line of a task's log, after a colon: why ssh gave up.
+fn last_words(log: &Path) -> String {
+    let text = std::fs::read(log).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
+    let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+    last.map_or_else(String::new, |line| format!(": {}", line.trim_end_matches('.')))
+}
+
 struct Fate {
     text: String,
     /// Whether the host is at fault, and not the task.
