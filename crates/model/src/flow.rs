@@ -25,6 +25,9 @@ pub struct FlowEvent {
     pub period_ns: Option<u64>,
 }
 
+/// How the note of a capture begins that says why it has no messages of ROS 2, though they were asked for.
+pub const NO_ROS2: &str = "Messages of ROS 2 were not recorded";
+
 /// What happened to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]

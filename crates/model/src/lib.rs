@@ -59,7 +59,7 @@ pub use code_loop::{CodeLoop, FileLoops, LineLoop, LoopShape, ModuleLoops};
 pub use column::{Column, Importance, Kind};
 pub use data_access::{CACHE_LINE_BYTES, DataAccess};
 pub use event_count::EventCount;
-pub use flow::{FlowEvent, FlowNumber, FlowStage};
+pub use flow::{FlowEvent, FlowNumber, FlowStage, NO_ROS2};
 pub use ids::{EventId, FrameId, ModuleId, ProcessId, StackId, ThreadId};
 pub use info::{
     Better, Build, CaptureInfo, Conditions, Counts, Dimension, DimensionStatus, Event, Losses, Origin, OwnMetric,

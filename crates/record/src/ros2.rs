@@ -21,6 +21,7 @@ use linux_perf_event_reader::{EventRecord, RawData, RawEventRecord};
 use rustc_hash::FxHashMap;
 use stepscope_assemble::Sink;
 use stepscope_assemble::ros2::{CallbackEvent, Caller, Fields, Kind as Call, Messages};
+use stepscope_model::NO_ROS2;
 use stepscope_model::quantity::plural;
 
 use crate::clock;
@@ -46,6 +47,8 @@ pub(crate) struct Ros2 {
     scopes: Vec<(Caller, Arc<str>, u64, u64)>,
     calls: u64,
     refused: Option<String>,
+    /// Programs had begun when their calls were first observed.
+    is_late: bool,
 }
 
 /// A function that is observed, and where its arguments are in the raw data.
@@ -65,12 +68,18 @@ impl Ros2 {
             scopes: Vec::new(),
             calls: 0,
             refused: None,
+            is_late: false,
         };
         if *events.scope() != Scope::Machine {
             ros2.refused = Some("calls can be observed for the whole machine only, which needs root".to_owned());
         }
         ros2.probe_new(events);
         ros2
+    }
+
+    /// Observes the libraries of programs that have begun.
+    pub fn of_running(libraries: Libraries, events: &mut Events) -> Self {
+        Self { is_late: true, ..Self::new(libraries, events) }
     }
 
     /// Observes libraries that processes have mapped since.
@@ -83,6 +92,7 @@ impl Ros2 {
                 self.libraries.add_of_process(pid);
             }
         }
+        self.is_late |= self.libraries.has_new();
         self.probe_new(events);
     }
 
@@ -144,15 +154,14 @@ impl Ros2 {
     /// What there is to know of them.
     pub fn notes(&self) -> Vec<String> {
         if let Some(reason) = &self.refused {
-            return vec![format!("Messages of ROS 2 were not recorded: {reason}.")];
+            return vec![format!("{NO_ROS2}: {reason}.")];
         }
         let files = self.libraries.described();
         if files.is_empty() {
-            return vec![
-                "Messages of ROS 2 were not recorded: no file with the functions of tracetools was found. It is searched as \
+            return vec![format!(
+                "{NO_ROS2}: no file with the functions of tracetools was found. It is searched as \
                  libtracetools.so in LD_LIBRARY_PATH, AMENT_PREFIX_PATH, /opt/ros and in what the processes map, and in the program."
-                    .to_owned(),
-            ];
+            )];
         }
         if self.calls == 0 {
             return vec![format!(
@@ -163,6 +172,14 @@ impl Ros2 {
         let mut notes = vec![format!(
             "Messages and callbacks of ROS 2 come from uprobes on {files}. Each call costs its thread some µs."
         )];
+        if self.is_late {
+            notes.push(
+                "The program had begun when its calls were first observed: earlier messages are missing, and nodes, topics and timers that \
+                 were made before have no names. All are there if `record --with ros2` launches the program itself, with its \
+                 libtracetools.so in LD_LIBRARY_PATH or AMENT_PREFIX_PATH."
+                    .to_owned(),
+            );
+        }
         let mut note = |count: u64, text: &str| {
             if count > 0 {
                 notes.push(format!("{} {text}", plural(count as usize, "message")));

@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 use stepscope_model::{Columns, Note, NoteValue, StackId, Table, ThreadId, Value, note};
 use stepscope_stats::Distribution;
 
+use crate::analyses::flows::why_no_ros2;
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::attributed_place;
 use crate::query::callbacks::{Call, Callbacks};
@@ -170,10 +171,9 @@ pub fn table(selection: &Selection<'_>) -> Table {
 
 fn notes(selection: &Selection<'_>, callbacks: &Callbacks<'_>) -> Vec<Note> {
     if callbacks.calls.is_empty() {
-        return vec![note!(
-            Loss,
-            "The capture has no callbacks. `record --with ros2` and traces of ros2_tracing have them."
-        )];
+        let how =
+            note!(Loss, "The capture has no callbacks. `record --with ros2` and traces of ros2_tracing have them.");
+        return vec![why_no_ros2(selection).unwrap_or(how)];
     }
     let mut notes = Vec::new();
     if callbacks.incomplete > 0 {

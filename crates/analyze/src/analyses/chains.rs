@@ -30,7 +30,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use stepscope_model::{Column, Columns, FlowEvent, FlowStage, Note, NoteValue, Table, ThreadId, Value, note};
 use stepscope_stats::Distribution;
 
-use crate::analyses::flows::{clock_notes, no_messages_note};
+use crate::analyses::flows::{clock_notes, why_no_messages};
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::flows::{Ends, Flows};
 use crate::query::select::Selection;
@@ -417,7 +417,7 @@ pub fn tables(selection: &Selection<'_>) -> Vec<Table> {
 
 fn notes(selection: &Selection<'_>, chains: &Chains<'_>, is_empty: bool) -> Vec<Note> {
     if selection.capture().flows.is_empty() {
-        return vec![no_messages_note()];
+        return vec![why_no_messages(selection)];
     }
     let mut notes = clock_notes(selection);
     if is_empty {

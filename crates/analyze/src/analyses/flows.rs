@@ -9,7 +9,9 @@
 //! - *lost*: messages that did not arrive although a later one of the same publisher did. Messages from before the
 //!   subscriber's thread started do not count;
 //! - *pending*: messages after the last one that arrived. They are lost, or were on their way when the recording ended;
-//! - *late*: messages that arrived after the publisher's next one of the topic was published, or later than `--deadline`.
+//! - *late*: messages that arrived after the publisher's next one of the topic was published; with `--deadline` or
+//!   `--deadline-share`, those that took longer than that. The share is of the publisher's period on the topic, the median of its
+//!   intervals; of both, the shorter counts.
 //!
 //! A second table splits the latency into its stages: from each stage on the way to the next. *Share* is the sum of a stage over the
 //! sum of latencies; *slow share* is the same over the slowest 1 % of the messages, at least one: the stage that decides
@@ -20,7 +22,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stepscope_model::{Column, Columns, FlowEvent, FlowStage, Note, NoteValue, Table, Value, note};
+use stepscope_model::{Column, Columns, FlowEvent, FlowStage, NO_ROS2, Note, NoteValue, Table, Value, note};
 use stepscope_stats::Distribution;
 
 use crate::analysis::{Analysis, AnalysisOption, OptionValues, ReportSection, View};
@@ -38,6 +40,34 @@ const DEADLINE: AnalysisOption = AnalysisOption {
     default: "the publisher's next message",
     doc: "Count messages as late that take longer than this.",
 };
+
+const DEADLINE_SHARE: AnalysisOption = AnalysisOption {
+    name: "deadline-share",
+    value: "PERCENT",
+    range: (0.0, 1e6),
+    default: "the publisher's next message",
+    doc: "Count messages as late that take longer than this part of their publisher's period.",
+};
+
+/// From when on a message is late, if not after the publisher's next one.
+#[derive(Default, Clone, Copy)]
+struct Deadline {
+    ns: Option<u64>,
+    percent: Option<f64>,
+}
+
+impl Deadline {
+    fn of(options: &OptionValues) -> Self {
+        Self { ns: options.get(&DEADLINE).map(|ms| (ms * 1e6) as u64), percent: options.get(&DEADLINE_SHARE) }
+    }
+
+    /// For a publisher that published at these times.
+    fn ns(self, published: &[u64]) -> Option<u64> {
+        let period = || published.windows(2).map(|pair| pair[1] - pair[0]).collect::<Distribution>().median();
+        let share = self.percent.and_then(|percent| Some((period()? as f64 * percent / 100.0) as u64));
+        [self.ns, share].into_iter().flatten().min()
+    }
+}
 
 /// Topic, publisher, subscriber.
 type Key = (Arc<str>, Arc<str>, Arc<str>);
@@ -99,10 +129,10 @@ impl Edges {
         all
     }
 
-    fn rows(&self, deadline_ns: Option<u64>) -> Vec<Row<'_>> {
+    fn rows(&self, deadline: Deadline) -> Vec<Row<'_>> {
         let row = |(key, edge): (_, &Edge)| {
             let (topic, publisher, _): &Key = key;
-            Row::of(key, edge, &self.published[&(topic.clone(), publisher.clone())], deadline_ns)
+            Row::of(key, edge, &self.published[&(topic.clone(), publisher.clone())], deadline)
         };
         self.edges.iter().map(row).collect()
     }
@@ -127,7 +157,8 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of(key: &'a Key, edge: &Edge, published: &'a [u64], deadline_ns: Option<u64>) -> Self {
+    fn of(key: &'a Key, edge: &Edge, published: &'a [u64], deadline: Deadline) -> Self {
+        let deadline_ns = deadline.ns(published);
         let arrived: Vec<usize> = edge.arrived.iter().map(|arrived| arrived.number).collect();
         let last = arrived.last().copied().unwrap_or(0);
         let first = published.partition_point(|&ns| edge.since_ns.is_some_and(|since_ns| ns < since_ns));
@@ -236,7 +267,7 @@ impl Totals {
     /// `None` if no message arrived.
     pub fn of(selection: &Selection<'_>) -> Option<Self> {
         let edges = Edges::of(selection);
-        let rows = edges.rows(None);
+        let rows = edges.rows(Deadline::default());
         let sum = |of: fn(&Row<'_>) -> u64| rows.iter().map(of).sum::<u64>();
         let (late, lost) = (sum(|row| row.late), sum(|row| row.lost));
         let latencies: Distribution =
@@ -252,16 +283,16 @@ impl Totals {
 
 /// The tables `flows` and `flow_stages`: rows by topic, publisher and subscriber.
 pub fn tables(selection: &Selection<'_>, options: &OptionValues) -> Vec<Table> {
-    let deadline_ns = options.get(&DEADLINE).map(|ms| (ms * 1e6) as u64);
+    let deadline = Deadline::of(options);
     let edges = Edges::of(selection);
-    let rows = edges.rows(deadline_ns);
+    let rows = edges.rows(deadline);
     let bound = |name: &str, doc: &str| {
         Column::duration(name, &format!("{doc} bound of its 95 % confidence interval.")).detail()
     };
     let mut table = keys(|row: &Row<'_>| row.key)
-        .count("published", "messages", "Messages that the publisher published.", |row| row.published.len())
+        .count("published", "", "Messages that the publisher published.", |row| row.published.len())
         .number("rate", "Hz", "Publications per second.", |row| Value::from(row.rate()))
-        .count("arrived", "messages", "Messages that arrived.", |row| row.latencies.len())
+        .count("arrived", "", "Messages that arrived.", |row| row.latencies.len())
         .duration("median", "Median of the latency: from publication to arrival.", |row| row.latencies.median())
         .with(bound("median_low", "Lower"), |row| row.bounds(50.0)[0].into())
         .with(bound("median_high", "Upper"), |row| row.bounds(50.0)[1].into())
@@ -269,15 +300,18 @@ pub fn tables(selection: &Selection<'_>, options: &OptionValues) -> Vec<Table> {
         .with(bound("p99_low", "Lower"), |row| row.bounds(99.0)[0].into())
         .with(bound("p99_high", "Upper"), |row| row.bounds(99.0)[1].into())
         .duration("max", "Longest latency.", |row| row.latencies.max())
-        .count("late", "messages", "Arrived after the next message was published, or after the deadline.", |row| {
-            row.late
-        })
-        .count("lost", "messages", "Did not arrive although a later one did.", |row| row.lost)
-        .count("pending", "messages", "Published after the last one that arrived.", |row| row.pending)
-        .essential("topic publisher subscriber rate arrived median p99 late lost")
+        .count(
+            "late",
+            "",
+            "Messages that arrived after the next message was published, or after the deadline.",
+            |row| row.late,
+        )
+        .count("lost", "", "Messages that did not arrive although a later one did.", |row| row.lost)
+        .count("pending", "", "Messages published after the last one that arrived.", |row| row.pending)
+        .essential("topic publisher subscriber arrived median p99 late lost")
         .detail("pending")
         .table("flows", "Flows", &rows);
-    table.add_notes(notes(selection, &edges, deadline_ns));
+    table.add_notes(notes(selection, &edges, deadline));
     let stages = edges.edges.iter().flat_map(|(key, edge)| stages(key, edge));
     let stages = keys(|row: &Stage<'_>| row.key)
         .text("stage", "Stage that ends this part of the way; the part starts at the stage before.", |row| {
@@ -294,9 +328,9 @@ pub fn tables(selection: &Selection<'_>, options: &OptionValues) -> Vec<Table> {
     vec![table, stages]
 }
 
-fn notes(selection: &Selection<'_>, edges: &Edges, deadline_ns: Option<u64>) -> Vec<Note> {
+fn notes(selection: &Selection<'_>, edges: &Edges, deadline: Deadline) -> Vec<Note> {
     if selection.capture().flows.is_empty() {
-        return vec![no_messages_note()];
+        return vec![why_no_messages(selection)];
     }
     let mut notes = Vec::new();
     let lost_marks = selection.capture().info.losses.lost_marks;
@@ -322,22 +356,39 @@ fn notes(selection: &Selection<'_>, edges: &Edges, deadline_ns: Option<u64>) -> 
     if !silent.is_empty() {
         notes.push(note!(Fact, "No message arrives of {}.", NoteValue::names(silent, 5)));
     }
-    if let Some(deadline_ns) = deadline_ns {
-        notes.push(note!(Fact, "Late: latency above {}.", NoteValue::ns(deadline_ns)));
-    }
+    notes.extend(match (deadline.ns, deadline.percent) {
+        (None, None) => None,
+        (Some(ns), None) => Some(note!(Fact, "Late: latency above {}.", NoteValue::ns(ns))),
+        (None, Some(percent)) => {
+            Some(note!(Fact, "Late: latency above {} of the period.", NoteValue::percent(percent)))
+        }
+        (Some(ns), Some(percent)) => Some(note!(
+            Fact,
+            "Late: latency above {}, or above {} of the period if that is shorter.",
+            NoteValue::ns(ns),
+            NoteValue::percent(percent)
+        )),
+    });
     if selection.filters_stacks() {
         notes.push(note!(Limit, "Filters by function, module and ownership do not apply: messages have no stacks."));
     }
     notes
 }
 
-/// Says how to get messages.
-pub(crate) fn no_messages_note() -> Note {
-    note!(
+/// Why a recording that asked for messages of ROS 2 has none.
+pub(crate) fn why_no_ros2(selection: &Selection<'_>) -> Option<Note> {
+    let notes = &selection.capture().info.notes;
+    notes.iter().find(|note| note.starts_with(NO_ROS2)).map(|why| note!(Loss, "{}", why))
+}
+
+/// Says why there are no messages, or how to get them.
+pub(crate) fn why_no_messages(selection: &Selection<'_>) -> Note {
+    let how = note!(
         Loss,
         "The capture has no messages. Mark them with `STEPSCOPE_FLOW_BEGIN` and `STEPSCOPE_FLOW_END`, record ROS 2 \
          with `--with ros2`, or import a trace of ros2_tracing."
-    )
+    );
+    why_no_ros2(selection).unwrap_or(how)
 }
 
 /// How far latencies between machines are right.
@@ -379,7 +430,7 @@ pub const ANALYSIS: Analysis = Analysis {
         question: "How long do messages take from publisher to subscriber, and where on the way?",
         tables,
     }],
-    options: &[DEADLINE],
+    options: &[DEADLINE, DEADLINE_SHARE],
     report: |selection| {
         ReportSection::of_rows("Flows", tables(selection, &OptionValues::default())).into_iter().collect()
     },
@@ -430,6 +481,11 @@ mod tests {
         options.set(&DEADLINE, 0.000_025);
         let [flows, _] = shown(&drawing, &options);
         assert!(flows[0].ends_with("| 1 | 0 | 0") && flows[1].ends_with("| 3 | 1 | 1"), "{flows:?}");
+        // The period is 1,000 ns; a tenth of it.
+        let mut options = OptionValues::default();
+        options.set(&DEADLINE_SHARE, 9.9);
+        let [flows, _] = shown(&drawing, &options);
+        assert!(flows[0].ends_with("| 0 | 0 | 0") && flows[1].ends_with("| 3 | 1 | 1"), "{flows:?}");
     }
 
     #[test]

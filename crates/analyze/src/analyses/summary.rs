@@ -11,8 +11,8 @@
 //! [`dimensions`] lists each dimension that was requested, whether it was recorded, and if not the reason and the fix.
 
 use stepscope_model::{
-    Capture, Columns, Dimension, DimensionStatus, FrameKind, Losses, MergedMachine, Note, NoteValue, Origin, Process,
-    ProcessId, Table, Value, note,
+    Capture, Columns, Dimension, DimensionStatus, FrameKind, Losses, MergedMachine, NO_ROS2, Note, NoteValue, Origin,
+    Process, ProcessId, Table, Value, note,
 };
 
 use crate::analyses::hotspots::Hotspots;
@@ -164,7 +164,11 @@ fn short_thread_notes(losses: &Losses) -> Vec<Note> {
 fn notes(row: &Row<'_, '_>, several: bool) -> Vec<Note> {
     let (selection, capture) = (row.selection, row.capture());
     let losses = &capture.info.losses;
-    let mut notes: Vec<Note> = capture.info.notes.iter().map(|note| note.as_str().into()).collect();
+    let of_recorder = |text: &String| match text.starts_with(NO_ROS2) {
+        true => note!(Loss, "{}", text),
+        false => text.as_str().into(),
+    };
+    let mut notes: Vec<Note> = capture.info.notes.iter().map(of_recorder).collect();
     if let Some(coverage) = coverage::percent(selection).filter(|percent| *percent < coverage::LEAST_PERCENT) {
         let coverage = NoteValue::percent(coverage);
         notes.push(note!(

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use stepscope_model::{Columns, FlowStage, Note, Table, Value, note};
 use stepscope_stats::Distribution;
 
+use crate::analyses::flows::why_no_ros2;
 use crate::analysis::{Analysis, ReportSection, View};
 use crate::query::select::Selection;
 
@@ -137,8 +138,8 @@ pub fn table(selection: &Selection<'_>) -> Table {
         .number("drift", "ppm", "Parts per million by which calls come too slowly, missed ones aside.", |row| {
             Value::from(row.drift())
         })
-        .count("missed", "calls", "Calls that did not come when they were due.", |row| row.missed)
-        .essential("callback period intervals jitter_median jitter_p99 drift missed")
+        .count("missed", "", "Calls that did not come when they were due.", |row| row.missed)
+        .essential("callback period jitter_median jitter_p99 drift missed")
         .detail("min median")
         .table("timers", "Timers", &rows);
     if rows.is_empty() {
@@ -149,8 +150,14 @@ pub fn table(selection: &Selection<'_>) -> Table {
 
 fn none(selection: &Selection<'_>) -> Note {
     match selection.capture().flows.is_empty() {
-        true => note!(Loss, "The capture has no timers. `record --with ros2` and traces of ros2_tracing have them."),
-        false => note!(Loss, "No callback of a timer with a known period was called."),
+        true => why_no_ros2(selection).unwrap_or_else(|| {
+            note!(Loss, "The capture has no timers. `record --with ros2` and traces of ros2_tracing have them.")
+        }),
+        false => note!(
+            Loss,
+            "No callback of a timer with a known period was called. A period is told when the timer is made: record the program \
+             from its start, with `record --with ros2 -- PROGRAM`."
+        ),
     }
 }
 

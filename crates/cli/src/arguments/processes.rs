@@ -1,6 +1,7 @@
 //! Flags that choose running processes.
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use stepscope_record::proc::ProcessSelection;
 
 /// Which running processes. All flags can be repeated and combined: a process belongs to the set if one of them matches.
@@ -18,7 +19,7 @@ pub struct ProcessArguments {
     #[arg(long = "name", value_name = "GLOB", value_parser = glob)]
     names: Vec<glob::Pattern>,
     /// Processes in this cgroup and below it, now and later: /system.slice/NAME.service, or a folder of /sys/fs/cgroup.
-    #[arg(long = "cgroup", value_name = "PATH")]
+    #[arg(long = "cgroup", value_name = "PATH", value_parser = NonEmptyStringValueParser::new())]
     cgroups: Vec<String>,
     /// Processes in this container: its name, or the start of its id (docker, podman, containerd, LXC, systemd-nspawn). Names need root.
     #[arg(long = "container", value_name = "NAME|ID")]

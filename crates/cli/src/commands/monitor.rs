@@ -11,7 +11,7 @@ use stepscope_model::disk;
 use stepscope_model::quantity::plural;
 use stepscope_monitor::{Csv, Log, LogError, Pace, Sampler, Screen};
 use stepscope_record::clock;
-use stepscope_record::proc::ProcessSet;
+use stepscope_record::proc::{ProcessSet, SelectionError};
 use stepscope_record::session::raise_descriptor_limit;
 
 use super::segments::Segments;
@@ -65,20 +65,26 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 impl Monitor {
     pub fn run(self) -> Result<ExitCode, Failure> {
-        let set = ProcessSet::open(self.processes.selection()).map_err(|error| Failure::Usage(error.to_string()))?;
+        let set = ProcessSet::open(self.processes.selection()).map_err(|error| match error {
+            SelectionError::Empty => Failure::Usage(error.to_string()),
+            error => Failure::Failed(error.to_string()),
+        })?;
         let folder =
             self.output.clone().unwrap_or_else(|| PathBuf::from(format!("monitor-{}.capture", clock::utc_file_name())));
         super::refuse_to_replace(&folder, self.force)?;
+        let start_ns = clock::now_ns();
+        // If it cannot be written, nothing else is begun.
+        let csv =
+            self.csv.as_deref().map(|path| Csv::create(path, start_ns)).transpose().map_err(self.csv_failure())?;
         disk::remove(&folder)?;
         raise_descriptor_limit();
         let interrupted = interrupt::flag();
         let command = [vec!["stepscope".to_owned(), "monitor".to_owned()], set.selection().arguments()].concat();
-        let start_ns = clock::now_ns();
         let mut outputs = Outputs {
             log: Log::start(&disk::segment(&folder, 1), &command, start_ns, None)?,
             segments: Segments::new(&folder, self.keep.map(|keep| keep as usize)),
             number: 1,
-            csv: self.csv.as_deref().map(|path| Csv::create(path, start_ns)).transpose().map_err(self.csv_failure())?,
+            csv,
             screen: self.top.then(Screen::default),
         };
         let mut sampler = Sampler::new(set, Pace::every(self.every));

@@ -3,7 +3,7 @@
 use std::fs;
 
 use stepscope_analyze::events;
-use stepscope_model::{Capture, Phase, disk};
+use stepscope_model::{Capture, NO_ROS2, Phase, disk};
 
 use super::{Execution, OUTPUT_FILE, UNWANTED_FOLDER};
 use crate::cache_simulation::{self, SimulatedProgram};
@@ -46,7 +46,12 @@ impl Execution<'_, '_> {
         let _held = disk::hold_log(&folder).map_err(|error| error.to_string())?;
         let mut capture = self.context.recorder.finish(&folder).map_err(|error| error.to_string())?;
         capture.info.environment.extend(self.trial.scenario.env.clone());
-        capture.info.notes.extend(self.notes.iter().cloned());
+        let missing = capture.info.notes.iter().find(|note| note.starts_with(NO_ROS2)).cloned();
+        let is_new = |note: &&String| !capture.info.notes.contains(note);
+        let of_trial: Vec<String> = self.notes.iter().filter(is_new).cloned().collect();
+        capture.info.notes.extend(of_trial);
+        // The user asked for it, and is told at once.
+        self.notes.extend(missing.filter(|note| !self.notes.contains(note)));
         capture.info.repetition = self.trial.repetition;
         capture.info.sweep = self.trial.point.axes();
         let output = self.folder.join(OUTPUT_FILE);

@@ -69,6 +69,11 @@ impl Libraries {
         }
     }
 
+    /// Whether some were found since the last time.
+    pub(super) fn has_new(&self) -> bool {
+        !self.new.is_empty()
+    }
+
     /// Those that were found since the last time.
     pub(super) fn take_new(&mut self) -> Vec<Library> {
         std::mem::take(&mut self.new)

@@ -47,6 +47,7 @@ impl InputFormat for Mcap {
         let content = Content::of(input)?;
         let mut import = Import::default();
         import.records(content.bytes().get(MAGIC.len()..).unwrap_or_default(), &content);
+        import.has_end = content.bytes().len() > MAGIC.len() && content.bytes().ends_with(MAGIC);
         match import.messages {
             0 => Err(ImportError::Nothing { file: name, format: self.name(), first: import.first_damage }),
             _ => Ok(import.finish()),
@@ -65,6 +66,8 @@ struct Channel {
 #[derive(Default)]
 struct Import {
     capture: Capture,
+    /// Whether the file ends as a complete one.
+    has_end: bool,
     schemas: FxHashMap<u16, String>,
     channels: FxHashMap<u16, Channel>,
     processes: FxHashMap<String, ProcessId>,
@@ -173,6 +176,8 @@ impl Import {
         let mut notes = Vec::new();
         if let Some(first) = &self.first_damage {
             notes.push(note_of_damage(self.damaged, self.skipped_bytes, first));
+        } else if !self.has_end {
+            notes.push("The file has no end: its recorder was killed, or it is cut. What is there is kept.".to_owned());
         }
         if self.capture.counters.is_empty() {
             notes.push(

@@ -100,7 +100,10 @@ fn a_file_without_an_end_keeps_its_messages_and_one_without_messages_is_an_error
     let error = import(Source::stream("a", &whole[..20]), &ImportOptions::default()).unwrap_err();
     assert!(error.to_string().contains("byte 8: a record is cut off"), "{error}");
     let end = whole.len() - MAGIC.len() - 13;
-    assert_eq!(read(&whole[..end]).counters.len(), 4);
+    let without_end = read(&whole[..end]);
+    assert_eq!((without_end.counters.len(), without_end.info.notes.len()), (4, 1));
+    assert!(without_end.info.notes[0].starts_with("The file has no end"), "{:?}", without_end.info.notes);
+    assert_eq!(read(&whole).info.notes.len(), 0);
     let cut = read(&whole[..end - 3]);
     assert_eq!((cut.counters.len(), cut.info.losses.malformed_records), (2, 1));
 }

@@ -41,6 +41,8 @@ pub(super) enum Missing {
     End,
     /// Bytes of records that the header promises beyond the end of the file.
     Bytes(u64),
+    /// A part of the description behind the records.
+    Description,
 }
 
 /// A recorded event.
@@ -150,9 +152,10 @@ impl PerfFile {
         let mut list = Cursor::new(bytes.get(list..).unwrap_or_default(), self.endian);
         for number in (0..256).filter(|number| bits.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1))
         {
-            let Some(section) = list.section() else { return };
-            if let Some(content) = slice(bytes, &section) {
-                self.features.add(number as u64, Cursor::new(content, self.endian));
+            let section = list.section();
+            match section.as_ref().and_then(|section| slice(bytes, section)) {
+                Some(content) => self.features.add(number as u64, Cursor::new(content, self.endian)),
+                None => self.missing = Missing::Description,
             }
         }
     }

@@ -247,6 +247,14 @@ fn finished(mut capture: Capture, file: &PerfFile, content: &Content<'_>, outcom
             "perf record was killed before it completed the file, so build-ids, the machine and event names are missing."
                 .to_owned(),
         ),
+        Missing::Description => {
+            info.losses.malformed_records += 1;
+            notes.push(
+                "The file is truncated behind its records: build-ids, the machine or the names of events are missing. Events without a \
+                 name fill no view of their own, such as waits."
+                    .to_owned(),
+            );
+        }
         Missing::Bytes(bytes) => {
             info.losses.malformed_records += 1;
             notes.push(format!(

@@ -343,6 +343,14 @@ fn the_file_of_a_killed_recorder_is_read_to_its_end() {
 }
 
 #[test]
+fn a_file_that_is_cut_behind_its_records_says_what_is_missing() {
+    let whole = example().file();
+    let capture = read(&whole[..whole.len() - 1]);
+    assert_eq!((capture.samples.len(), capture.info.losses.malformed_records), (4, 1));
+    assert!(capture.info.notes[0].starts_with("The file is truncated behind its records"), "{:?}", capture.info.notes);
+}
+
+#[test]
 fn a_file_cut_at_any_byte_keeps_the_samples_before_the_cut() {
     let whole = example().file();
     let mut before = 0;

@@ -35,7 +35,8 @@ impl Recorder {
         let mut recorder = Self::open(Scope::Threads(threads.clone()), options, None, tree_of_set(), marks)?;
         recorder.note_program(first);
         recorder.python = (options.python == PythonFunctions::Always).then(Python::of_running);
-        recorder.ros2 = options.ros2.then(|| Ros2::new(Libraries::of_running(&pids(&tree)), &mut recorder.events));
+        recorder.ros2 =
+            options.ros2.then(|| Ros2::of_running(Libraries::of_running(&pids(&tree)), &mut recorder.events));
         pids(&tree).into_iter().for_each(|pid| recorder.events.admit(pid));
         recorder.enable()?;
         recorder.observe_started(&mut tree, threads);
