@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use stepscope_analyze::basis::is_build;
 use stepscope_analyze::{Selection, cost_tree, diagnose};
 use stepscope_lab::findings::findings;
 use stepscope_model::{Table, Value, note};
@@ -60,7 +61,8 @@ impl Diagnose {
         }
         let mut tree = cost_tree::table(selections, &cost_tree::Options::default());
         tree.notes.clear();
-        let can_run_again = |one: &Selection<'_>| !one.capture().info.command.is_empty();
+        // A build has no functions of yours.
+        let can_run_again = |one: &Selection<'_>| !one.capture().info.command.is_empty() && !is_build(one.capture());
         if calls.is_empty()
             && cfg!(all(feature = "record", target_arch = "x86_64"))
             && selections.iter().all(can_run_again)
@@ -113,6 +115,11 @@ fn deepened(
     selections: &[stepscope_analyze::Selection<'_>],
 ) -> Result<diagnose::Calls, Failure> {
     use stepscope_lab::deepen::{deepen, deepen_capture};
+    if selections.iter().any(|one| is_build(one.capture())) {
+        return Err(Failure::Usage(
+            "--deepen compares calls of a program's functions, and a build has none".to_owned(),
+        ));
+    }
     let interrupted = crate::interrupt::flag();
     let progress = crate::run_progress::RunProgress::new();
     let deepened = match (&loaded.run, sources, selections) {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use stepscope_assemble::raw_log::Writer;
 use stepscope_assemble::{Entry, MachineReading, ProcessRef, RecordingEnd, Sink, ThreadRef};
@@ -36,8 +37,8 @@ use ptrace::Change;
 use timing::Timer;
 pub use timing::{Timed, Timing, TimingKind};
 
-/// Processes of which the log is kept back in memory at most.
-const FLUSH_EVERY: u64 = 64;
+/// For how long the log is kept back in memory at most, while processes start and end. A killed recorder loses that.
+const FLUSH_EVERY: Duration = Duration::from_millis(300);
 
 /// Why a tree cannot be followed.
 #[derive(Debug, thiserror::Error)]
@@ -161,6 +162,7 @@ struct Follower {
     unread: u64,
     start: MachineReading,
     cpu_before_ns: u64,
+    flushed: Instant,
     timer: Option<Timer>,
 }
 
@@ -185,6 +187,7 @@ impl Follower {
             unread: 0,
             start,
             cpu_before_ns: clock::thread_cpu_ns(),
+            flushed: Instant::now(),
             timer,
         }
     }
@@ -221,6 +224,7 @@ impl Follower {
                 Change::Signalled { signal } => ptrace::resume(tid, signal),
                 Change::Ended { status, cpu_ns } => self.end(tid, status, cpu_ns),
             }
+            self.flush_if_due();
         };
         let timed = self.timer.take().map(Timer::finish).unwrap_or_default();
         self.complete();
@@ -353,8 +357,13 @@ impl Follower {
         self.writer.take(Entry::ThreadEnd { thread, time_ns: Some(time_ns), cpu_ns, runnable_ns });
         self.writer.take(Entry::ExitStatus { pid, status });
         self.writer.take(Entry::ProcessEnd { process: id, time_ns });
-        if self.ended.fetch_add(1, Ordering::Relaxed) % FLUSH_EVERY == FLUSH_EVERY - 1 {
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn flush_if_due(&mut self) {
+        if self.flushed.elapsed() >= FLUSH_EVERY {
             self.writer.flush();
+            self.flushed = Instant::now();
         }
     }
 

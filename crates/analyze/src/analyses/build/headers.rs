@@ -27,12 +27,13 @@ fn add_missing(table: &mut Table, pieces: &Pieces) {
     if pieces.units == 0 {
         table.note(note!(
             Limit,
-            "No compiler said what it worked on; fix: `stepscope build --with-timing -- make`, after `make clean`."
+            "No compiler said what it worked on; fix: `stepscope build --with-timing -- make`, after `make clean`, and without a cache that \
+             answers for the compiler (`CCACHE_DISABLE=1`)."
         ));
     } else if pieces.without > 0 {
         table.note(note!(
             Limit,
-            "{} of {} have no times of their compiler.",
+            "{} of {} have no times of their compiler: it is one that gives none, or a cache such as ccache answered for it.",
             NoteValue::number(pieces.without as u64),
             NoteValue::plural(pieces.compiled(), "unit"),
         ));

@@ -185,20 +185,13 @@ impl Build {
     /// The jobs that the last one to end waited for, from the first to the last: before each stands the producer of one of
     /// its inputs that ended last. If none is known, it is the job whose slot it got.
     pub fn path(&self) -> Vec<(usize, Waited)> {
-        let mut producers: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (index, job) in self.jobs.iter().enumerate() {
-            for output in &job.work.outputs {
-                producers.entry(output).or_default().push(index);
-            }
-        }
+        let makers = self.makers();
         let slots = self.most_jobs();
         let last = (0..self.jobs.len()).max_by_key(|&index| self.jobs[index].end_ns);
         let mut path: Vec<(usize, Waited)> = last.into_iter().map(|last| (last, Waited::Unknown)).collect();
         while let Some((of, waited)) = path.last_mut() {
+            let before = self.producers(*of, &makers);
             let of = &self.jobs[*of];
-            let inputs = of.work.inputs.iter().filter_map(|input| producers.get(input.as_str())).flatten().copied();
-            // A producer that starts earlier: the path cannot come back.
-            let before = inputs.filter(|&input| self.jobs[input].start_ns < of.start_ns);
             let producer = before.max_by_key(|&input| self.jobs[input].end_ns).map(|job| (job, Waited::Input));
             let Some((job, why)) = producer.or_else(|| Some((self.slot_before(of.start_ns, slots)?, Waited::Slot)))
             else {
@@ -209,6 +202,36 @@ impl Build {
         }
         path.reverse();
         path
+    }
+
+    /// The longest time of jobs of which each needs an output of the one before: no number of slots makes a build shorter.
+    pub fn longest_chain_ns(&self) -> u64 {
+        let makers = self.makers();
+        let mut chains = vec![0; self.jobs.len()];
+        // By start, so that producers come first.
+        for job in 0..self.jobs.len() {
+            let before = self.producers(job, &makers).map(|producer| chains[producer]).max().unwrap_or(0);
+            chains[job] = before + self.jobs[job].wall_ns();
+        }
+        chains.into_iter().max().unwrap_or(0)
+    }
+
+    /// The jobs that make each file.
+    fn makers(&self) -> HashMap<&str, Vec<usize>> {
+        let mut makers: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (index, job) in self.jobs.iter().enumerate() {
+            for output in &job.work.outputs {
+                makers.entry(output).or_default().push(index);
+            }
+        }
+        makers
+    }
+
+    /// The jobs that make a job's inputs, and start before it: a path of them cannot come back.
+    fn producers<'b>(&'b self, job: usize, makers: &'b HashMap<&str, Vec<usize>>) -> impl Iterator<Item = usize> + 'b {
+        let of = &self.jobs[job];
+        let inputs = of.work.inputs.iter().filter_map(|input| makers.get(input.as_str())).flatten().copied();
+        inputs.filter(|&input| self.jobs[input].start_ns < of.start_ns)
     }
 
     /// The last job to end before `start_ns`, if all slots were taken until then.

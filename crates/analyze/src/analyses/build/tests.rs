@@ -88,6 +88,12 @@ fn jobs_have_the_costs_of_all_their_processes_and_add_up_to_the_build() {
 }
 
 #[test]
+fn the_longest_chain_is_of_jobs_that_need_each_others_outputs() {
+    // 60 of `b.o`, 4 of `lib.a`, 26 of `prog`; `a.o` is made beside.
+    assert_eq!(super::jobs::Build::of(&drawn_build(BUILD)).longest_chain_ns(), 90);
+}
+
+#[test]
 fn the_path_follows_outputs_to_inputs_and_says_what_it_does_not_know() {
     let table = drawn::selected(&drawn_build(BUILD), &[], path);
     assert_eq!(cells(&table, &["job", "gap", "wall"]), ["src/b.cpp | 5 | 60", "lib.a | 1 | 4", "prog | 2 | 26"]);

@@ -92,7 +92,8 @@ impl Kind for IdleCpus {
         let (wall_ns, slots) = (build.end_ns - build.start_ns, build.most_jobs() as f64);
         let cpus = seen.capture().info.machine.as_ref().map_or(0, |machine| machine.cores);
         let in_parallel: u64 = build.jobs.iter().map(Job::wall_ns).sum();
-        let least = in_parallel as f64 / f64::from(cpus).max(1.0);
+        // Jobs that need each other's outputs run one after the other, on any number of CPUs.
+        let least = (in_parallel as f64 / f64::from(cpus).max(1.0)).max(build.longest_chain_ns() as f64);
         let gain = (wall_ns as f64 - least - (wall_ns as f64 - in_parallel as f64 / slots).max(0.0)).max(0.0);
         if f64::from(cpus) < slots * 1.5
             || build.jobs.len() < 2 * cpus as usize
