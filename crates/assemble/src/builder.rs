@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Seek};
 use std::path::Path;
 
+use stepscope_model::command_line::quoted;
 use stepscope_model::disk::DiskError;
 use stepscope_model::{Capture, Counter, EventCount, Origin, Process, ProcessId, Thread, ThreadName};
 
@@ -464,14 +465,4 @@ fn rename(thread: &mut Thread, time_ns: u64, name: String) {
         thread.names.push(ThreadName { time_ns: thread.start_ns.unwrap_or(0), name: old });
     }
     thread.names.push(ThreadName { time_ns, name });
-}
-
-/// Arguments joined as a shell would quote them.
-fn quoted(arguments: &[String]) -> String {
-    let plain = |character: char| character.is_alphanumeric() || "_-+=./:,@%^".contains(character);
-    let quote = |argument: &String| match !argument.is_empty() && argument.chars().all(plain) {
-        true => argument.clone(),
-        false => format!("'{}'", argument.replace('\'', r"'\''")),
-    };
-    arguments.iter().map(quote).collect::<Vec<_>>().join(" ")
 }

@@ -12,6 +12,7 @@ use stepscope_analyze::analysis::{Part, ReportSection};
 use stepscope_analyze::rank::pairing;
 use stepscope_analyze::{ANALYSES, Selection, cost_tree, parallel, rank, summary, variants};
 use stepscope_app::document::section_anchor;
+use stepscope_model::command_line::quoted;
 use stepscope_model::quantity::plural;
 use stepscope_model::{CaptureInfo, Column, Columns, Importance, Kind, Machine, Note, NoteValue, Phase, Table, note};
 use stepscope_view::chart::Chart;
@@ -102,7 +103,7 @@ pub fn heading(run: Option<&RunInfo>, selections: &[Selection<'_>]) -> Report {
         report = report.fact("machine", machine);
     }
     if let (None, [only]) = (run, infos.as_slice()) {
-        report = report.fact("command", shell_words(&only.command));
+        report = report.fact("command", quoted(&only.command));
     }
     report.fact("made by", run.map_or(concat!("stepscope ", env!("CARGO_PKG_VERSION")), |run| run.tool.as_str()))
 }
@@ -121,16 +122,6 @@ fn machine(machine: &Machine) -> String {
         text.push_str(", no hardware counters");
     }
     text
-}
-
-/// A command as one could type it.
-fn shell_words(command: &[String]) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
-    let quoted = command.iter().map(|word| match !word.is_empty() && word.chars().all(plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    });
-    quoted.collect::<Vec<_>>().join(" ")
 }
 
 /// What to change first, and why.
@@ -248,9 +239,9 @@ fn trials(run: &RunInfo) -> Table {
         .with(Column::new("stresses", Kind::Prose, "", "What the scenario stresses."), |trial| {
             trial.axis.as_deref().into()
         })
-        .with(text("command", "The launched command."), |trial| shell_words(&trial.command).into())
+        .with(text("command", "The launched command."), |trial| quoted(&trial.command).into())
         .with(text("attached", "Running processes that were recorded, as flags of `record`."), |trial| {
-            (!trial.attached.is_empty()).then(|| shell_words(&trial.attached)).into()
+            (!trial.attached.is_empty()).then(|| quoted(&trial.attached)).into()
         })
         .table("trials", "Trials", &run.trials);
     let notes = run

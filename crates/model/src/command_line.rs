@@ -98,6 +98,16 @@ fn without_version(name: &str) -> &str {
     name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.' || last == '-')
 }
 
+/// Arguments joined as a shell would quote them.
+pub fn quoted(arguments: &[String]) -> String {
+    let plain = |character: char| character.is_alphanumeric() || "_-+=./:,@%^".contains(character);
+    let quote = |argument: &String| match !argument.is_empty() && argument.chars().all(plain) {
+        true => argument.clone(),
+        false => format!("'{}'", argument.replace('\'', r"'\''")),
+    };
+    arguments.iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,7 +38,7 @@ impl<W: Write> Csv<W> {
         let time_s = now_ns.saturating_sub(self.start_ns) as f64 / 1e9;
         for process in sampler.processes() {
             write!(self.out, "{time_s:.3},{},", process.pid())?;
-            write_text(&mut self.out, process.name())?;
+            write_text(&mut self.out, sampler.label(process))?;
             for (name, value) in FIGURES.iter().zip(&process.values) {
                 self.out.write_all(b",")?;
                 match value {

@@ -1,9 +1,11 @@
 //! Reads the processes of a set and the machine, each figure at its pace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use stepscope_model::Process;
+use stepscope_model::command_line::quoted;
 use stepscope_record::clock;
 use stepscope_record::proc::{self, ProcessSet};
 
@@ -40,7 +42,14 @@ pub struct Sampler {
     longest_rare: Duration,
     most_denied: usize,
     buffer: Vec<u8>,
+    labelling: Option<Labelling>,
+    /// The labels of the processes, and what they were made for: pid, start and number of programs.
+    labels: HashMap<u32, String>,
+    labelled: Vec<(u32, u64, u32)>,
 }
+
+/// What tells processes apart, from their programs and command lines.
+type Labelling = fn(&[Process]) -> Vec<String>;
 
 impl Sampler {
     /// A sampler of this set.
@@ -67,7 +76,40 @@ impl Sampler {
             longest_rare: pace.rare,
             most_denied: 0,
             buffer: Vec::new(),
+            labelling: None,
+            labels: HashMap::new(),
+            labelled: Vec::new(),
         }
+    }
+
+    /// The same, with labels of processes in place of their kernel's names.
+    #[must_use]
+    pub fn labelled(self, labelling: fn(&[Process]) -> Vec<String>) -> Self {
+        Self { labelling: Some(labelling), ..self }
+    }
+
+    /// What tells a process from the others; without a labelling, the kernel's name of it.
+    pub fn label<'a>(&'a self, process: &'a WatchedProcess) -> &'a str {
+        self.labels.get(&process.pid()).map_or(process.name(), String::as_str)
+    }
+
+    /// Makes labels anew if processes came or went, or run another program.
+    fn update_labels(&mut self) {
+        let Some(labelling) = self.labelling else { return };
+        let present: Vec<(u32, u64, u32)> =
+            self.processes.values().map(|one| (one.pid(), one.start_ticks(), one.images)).collect();
+        if present == self.labelled {
+            return;
+        }
+        let described = |one: &WatchedProcess| Process {
+            pid: one.pid(),
+            executable: one.executable.clone(),
+            command_line: quoted(&one.command_line),
+            ..Process::default()
+        };
+        let processes: Vec<Process> = self.processes.values().map(described).collect();
+        self.labels = self.processes.keys().copied().zip(labelling(&processes)).collect();
+        self.labelled = present;
     }
 
     /// Reads what is due at this time.
@@ -75,6 +117,7 @@ impl Sampler {
         self.ended.clear();
         self.find(now_ns);
         self.read_processes();
+        self.update_labels();
         self.read_in_turn(now_ns);
         self.read_machine(now_ns);
     }

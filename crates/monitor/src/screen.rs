@@ -9,6 +9,11 @@ use stepscope_model::{Kind, Value, quantity};
 use crate::process::{Figure, Values, WatchedProcess};
 use crate::sampler::Sampler;
 
+/// Columns of a line beside the process' label, and those of the label.
+const OTHERS: usize = 65;
+const LEAST_NAME: usize = 15;
+const MOST_NAME: usize = 48;
+
 /// Rates since the reading before.
 #[derive(Debug, Default)]
 pub struct Screen {
@@ -35,12 +40,14 @@ impl Screen {
             (Reverse((row.cpu_percent * 100.0) as u64), Reverse(row.process.get(Figure::Rss)), row.process.pid())
         });
         let mut lines = vec![self.summary(sampler, &rows, seconds)];
+        // The wider the terminal, the more of a label is there.
+        let name_width = width.saturating_sub(OTHERS).clamp(LEAST_NAME, MOST_NAME);
         lines.push(format!(
-            "{:>7} {:<15} S {:>6} {:>4} {:>9} {:>9} {:>4} {:>8} {:>8}",
+            "{:>7} {:<name_width$} S {:>6} {:>4} {:>9} {:>9} {:>4} {:>8} {:>8}",
             "PID", "PROCESS", "CPU %", "THR", "RSS", "PSS", "FDS", "READ/s", "WRITE/s"
         ));
         let room = height.saturating_sub(lines.len() + 1).max(1);
-        lines.extend(rows.iter().take(room).map(line));
+        lines.extend(rows.iter().take(room).map(|row| line(row, sampler.label(row.process), name_width)));
         if rows.len() > room {
             lines.push(format!("{} more processes; Ctrl-C ends", rows.len() - room));
         }
@@ -89,14 +96,14 @@ impl Screen {
     }
 }
 
-fn line(row: &Row<'_>) -> String {
+fn line(row: &Row<'_>, label: &str, name_width: usize) -> String {
     let process = row.process;
     let count = |figure| process.get(figure).map_or_else(|| quantity::MISSING.to_owned(), |value| value.to_string());
     let size = |figure| process.get(figure).map_or_else(|| quantity::MISSING.to_owned(), |value| bytes(value as f64));
-    let name: String = process.name().chars().map(|one| if one.is_control() { '?' } else { one }).take(15).collect();
+    let name: String = label.chars().map(|one| if one.is_control() { '?' } else { one }).take(name_width).collect();
     let state = process.get(Figure::State).map_or('?', |letter| char::from(letter as u8));
     format!(
-        "{:>7} {name:<15} {state} {:>6.1} {:>4} {:>9} {:>9} {:>4} {:>8} {:>8}",
+        "{:>7} {name:<name_width$} {state} {:>6.1} {:>4} {:>9} {:>9} {:>4} {:>8} {:>8}",
         process.pid(),
         row.cpu_percent,
         count(Figure::Threads),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use stepscope_convert::import::builds::{WorkTree, module};
 use stepscope_model::build_command::{JobOf, absolute};
 use stepscope_model::compiler_work::{BUILD_EVENT, CompilerWork, JOBS_MODULE};
-use stepscope_model::{Capture, Counter, Event, Frame, ProcessId, Sample, StackId, ThreadId};
+use stepscope_model::{Capture, Counter, Event, Frame, Process, ProcessId, Sample, Scope, StackId, ThreadId};
 
 use crate::process_log::{Timed, TimingKind};
 
@@ -58,7 +58,9 @@ pub fn add(capture: &mut Capture, jobs: &[Option<JobOf>], timed: &[Timed]) {
         };
         let total_ns = parts.iter().map(|part| cpu(capture, *part)).sum();
         let below = stack(capture, process, job);
+        let first = capture.samples.len();
         tree.add_samples(capture, thread, Some(below), event, Some(total_ns));
+        set_times(capture, first, process);
         done.extend(parts);
         let offset_ns = match one.kind {
             TimingKind::ClangTrace => capture.processes[process].start_ns.unwrap_or(0),
@@ -87,25 +89,63 @@ pub fn add(capture: &mut Capture, jobs: &[Option<JobOf>], timed: &[Timed]) {
         let weight = cpu(capture, process);
         let Some(thread) = threads[process].filter(|_| weight > 0 && !done.contains(&process)) else { continue };
         let stack = Some(stack(capture, process, jobs[process].as_ref()));
-        capture.samples.push(Sample { time_ns: None, thread, cpu: None, stack, event, weight });
+        let time_ns = capture.processes[process].end_ns;
+        capture.samples.push(Sample { time_ns, thread, cpu: None, stack, event, weight });
     }
+    add_job_scopes(capture, jobs, &threads);
     capture.info.notes.extend(notes.into_iter().map(str::to_owned));
+}
+
+/// Puts the samples from the first on one behind the other, up to the end of a process.
+fn set_times(capture: &mut Capture, first: usize, process: usize) {
+    let Some(end_ns) = capture.processes[process].end_ns else { return };
+    let samples = &mut capture.samples[first..];
+    let mut left: u64 = samples.iter().map(|sample| sample.weight).sum();
+    for sample in samples {
+        left -= sample.weight;
+        sample.time_ns = Some(end_ns.saturating_sub(left));
+    }
+}
+
+/// A scope for each job, on the thread of its outermost process: `src/a.cpp (compile)`.
+fn add_job_scopes(capture: &mut Capture, jobs: &[Option<JobOf>], threads: &[Option<ThreadId>]) {
+    let mut seen = HashSet::new();
+    let mut scopes = Vec::new();
+    for (process, job) in jobs.iter().enumerate() {
+        // Processes are in the order of their starts.
+        let Some(job) = job.as_ref().filter(|job| seen.insert(job.job)) else { continue };
+        let Process { start_ns: Some(start_ns), end_ns: Some(end_ns), .. } = capture.processes[process] else {
+            continue;
+        };
+        let Some(thread) = threads[process] else { continue };
+        let name = capture.intern_text(&format!("{} ({})", below(capture, &job.name), job.kind));
+        scopes.push(Scope { thread, name, start_ns, end_ns, depth: 0 });
+    }
+    let around: HashSet<ThreadId> = scopes.iter().map(|scope| scope.thread).collect();
+    capture.scopes.iter_mut().filter(|scope| around.contains(&scope.thread)).for_each(|scope| scope.depth += 1);
+    capture.scopes.extend(scopes);
+}
+
+/// A path, relative to the build's working directory if it is below.
+fn below<'p>(capture: &Capture, path: &'p str) -> &'p str {
+    let folder = capture.info.working_directory.as_deref().unwrap_or_default();
+    let rest = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+    rest.filter(|_| folder.len() > 1).unwrap_or(path)
 }
 
 /// What a process is for, root first: `compile ; src/a.cpp ; cc1plus`.
 fn stack(capture: &mut Capture, process: usize, job: Option<&JobOf>) -> StackId {
-    let folder = capture.info.working_directory.clone().unwrap_or_default();
-    let below = |path: &str| -> Arc<str> {
-        let rest = path.strip_prefix(&folder).and_then(|rest| rest.strip_prefix('/'));
-        rest.filter(|_| folder.len() > 1).unwrap_or(path).into()
-    };
     let process = &capture.processes[process];
     let first = process.command_line.split(' ').next().unwrap_or_default();
     let program = if process.executable.is_empty() { first } else { &process.executable };
     let program: Arc<str> = program.rsplit('/').next().unwrap_or(program).into();
     let names: Vec<(Arc<str>, Option<Arc<str>>)> = match job {
         Some(job) => {
-            vec![(job.kind.into(), None), (below(&job.name), Some(job.name.as_str().into())), (program, None)]
+            vec![
+                (job.kind.into(), None),
+                (below(capture, &job.name).into(), Some(job.name.as_str().into())),
+                (program, None),
+            ]
         }
         None => vec![("other".into(), None), (program, None)],
     };

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::Args;
+use stepscope_analyze::process_label::process_labels;
 use stepscope_model::disk;
 use stepscope_model::quantity::plural;
 use stepscope_monitor::{Csv, Log, LogError, Pace, Sampler, Screen};
@@ -87,7 +88,8 @@ impl Monitor {
             csv,
             screen: self.top.then(Screen::default),
         };
-        let mut sampler = Sampler::new(set, Pace::every(self.every));
+        let mut sampler =
+            Sampler::new(set, Pace::every(self.every)).labelled(|processes| process_labels(processes, &[]));
         let ended = self.watch(&mut sampler, &mut outputs, &folder, &command, &interrupted);
         let Outputs { log, segments, .. } = outputs;
         let completed = log.end(&sampler);

@@ -14,6 +14,8 @@ const HEIGHT = 74;
 /** Most parts that CPU use is drawn in, and the samples that each needs: with fewer, it would show when a timer fired. */
 const MOST_BUCKETS = 400;
 const LEAST_SAMPLES = 25;
+/** The event of builds, which have no steps. */
+const OF_BUILDS = "cpu";
 const MARGIN = 8;
 
 export function CpuUse() {
@@ -28,10 +30,10 @@ export function CpuUse() {
     <div class="step-strip">
       <div class="step-header">
         <h3>CPU use</h3>
-        <span class="soft">
+        {!events.some(({ name }) => name === OF_BUILDS) && <span class="soft">
           {manifest.value.live ? "No step has ended so far." : "No steps were recorded."} Record them with <code>stepscope record --step-function NAME -- PROGRAM</code>, or mark steps in the program with{" "}
           <code>STEPSCOPE_STEP</code>.
-        </span>
+        </span>}
       </div>
       {answer && <Usage usage={answer} duration={duration} unit={events[event]?.unit ?? "ns"} />}
     </div>

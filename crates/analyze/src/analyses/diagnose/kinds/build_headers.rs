@@ -17,6 +17,7 @@ use crate::analyses::diagnose::gain::Gain;
 use crate::analyses::diagnose::seen::Seen;
 use crate::query::functions::FunctionId;
 use stepscope_model::build_command;
+use stepscope_model::compiler_work::CompilerWork;
 
 /// Fewest units that parse the same header.
 const FEWEST: usize = 3;
@@ -32,7 +33,8 @@ const MOSTLY: f64 = 0.6;
 
 /// Whether the compiler timed headers, or their cost is an estimate.
 fn confidence(seen: &Seen<'_, '_>) -> Confidence {
-    if seen.capture().scopes.is_empty() { Confidence::Fair } else { Confidence::Strong }
+    let has_intervals = seen.capture().scopes.iter().any(|scope| CompilerWork::of_scope(&scope.name).is_some());
+    if has_intervals { Confidence::Strong } else { Confidence::Fair }
 }
 
 /// A finding about a header, whose part of the stacks below it goes away.
