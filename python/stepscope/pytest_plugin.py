@@ -80,7 +80,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
         if kept.is_dir() and not pyfuncitem.config.getoption("--stepscope-save"):
             _judge(pyfuncitem, limits, kept, new)
         else:
-            # Limits are read with these recordings on both sides, so that a wrong one is told now, and not by the next session.
+            # Limits are read with these recordings on both sides, so that a wrong one is found now, and not in the next session.
             _gate(limits, new, new)
             shutil.rmtree(kept, ignore_errors=True)
             new.rename(kept)

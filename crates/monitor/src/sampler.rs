@@ -93,7 +93,7 @@ impl Sampler {
         self.labels.get(&process.pid()).map_or(process.name(), String::as_str)
     }
 
-    /// Makes labels anew if processes came or went, or run another program.
+    /// Makes labels again if processes came or went, or run another program.
     fn update_labels(&mut self) {
         let Some(labelling) = self.labelling else { return };
         let present: Vec<(u32, u64, u32)> =

@@ -47,7 +47,7 @@ pub(crate) struct Ros2 {
     scopes: Vec<(Caller, Arc<str>, u64, u64)>,
     calls: u64,
     refused: Option<String>,
-    /// Programs had begun when their calls were first observed.
+    /// Programs had started before their calls were observed.
     is_late: bool,
 }
 
@@ -77,7 +77,7 @@ impl Ros2 {
         ros2
     }
 
-    /// Observes the libraries of programs that have begun.
+    /// Observes the libraries of programs that have started.
     pub fn of_running(libraries: Libraries, events: &mut Events) -> Self {
         Self { is_late: true, ..Self::new(libraries, events) }
     }
@@ -174,7 +174,7 @@ impl Ros2 {
         )];
         if self.is_late {
             notes.push(
-                "The program had begun when its calls were first observed: earlier messages are missing, and nodes, topics and timers that \
+                "The program had started before its calls were observed: earlier messages are missing, and nodes, topics and timers that \
                  were made before have no names. All are there if `record --with ros2` launches the program itself, with its \
                  libtracetools.so in LD_LIBRARY_PATH or AMENT_PREFIX_PATH."
                     .to_owned(),

@@ -127,7 +127,9 @@ fn summarise(capture: &Capture, exit: Option<&Exit>, folder: &Path, is_timed: bo
         eprintln!("{}. {}", row + 1, finding(&findings, row));
         eprintln!("   to do: {}", findings.text(row, "advice").unwrap_or_default());
     }
-    if findings.rows.is_empty() {
+    if build::jobs_of_processes(capture).iter().all(Option::is_none) {
+        eprintln!("No compiler, linker or configure step ran. If all was built before, `make clean` comes first.");
+    } else if findings.rows.is_empty() {
         eprintln!("No known kind of defect was found in this build.");
     }
     let seconds = |ns: u64| weight(ns, "ns");

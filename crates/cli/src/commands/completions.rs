@@ -48,18 +48,22 @@ impl Man {
         };
         let name = folder.display().to_string();
         std::fs::create_dir_all(&folder).map_err(Failure::writing(&name))?;
-        for subcommand in command.get_subcommands() {
-            let title = format!("stepscope-{}", subcommand.get_name());
+        for (path, command) in pages(&command, &[]) {
+            let title = path.join("-");
             let file = folder.join(format!("{title}.1"));
-            let text =
-                page(subcommand.clone().display_name(title).bin_name(format!("stepscope {}", subcommand.get_name())))?;
+            let text = page(command.clone().display_name(title).bin_name(path.join(" ")))?;
             Target::File(file).write(|out| out.write_all(&text).map_err(Failure::writing(&name)))?;
         }
-        let text = page(command)?;
-        Target::File(folder.join("stepscope.1")).write(|out| out.write_all(&text).map_err(Failure::writing(&name)))?;
         println!("{name}");
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// A command and all below it, each with its words; hidden ones have no page.
+fn pages<'c>(command: &'c Command, above: &[&'c str]) -> Vec<(Vec<&'c str>, &'c Command)> {
+    let path = [above, &[command.get_name()]].concat();
+    let below = command.get_subcommands().filter(|one| !one.is_hide_set()).flat_map(|one| pages(one, &path));
+    below.chain([(path.clone(), command)]).collect()
 }
 
 fn page(command: Command) -> Result<Vec<u8>, Failure> {

@@ -74,7 +74,7 @@ impl Monitor {
             self.output.clone().unwrap_or_else(|| PathBuf::from(format!("monitor-{}.capture", clock::utc_file_name())));
         super::refuse_to_replace(&folder, self.force)?;
         let start_ns = clock::now_ns();
-        // If it cannot be written, nothing else is begun.
+        // If it cannot be written, nothing else is started.
         let csv =
             self.csv.as_deref().map(|path| Csv::create(path, start_ns)).transpose().map_err(self.csv_failure())?;
         disk::remove(&folder)?;

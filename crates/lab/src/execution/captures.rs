@@ -50,7 +50,7 @@ impl Execution<'_, '_> {
         let is_new = |note: &&String| !capture.info.notes.contains(note);
         let of_trial: Vec<String> = self.notes.iter().filter(is_new).cloned().collect();
         capture.info.notes.extend(of_trial);
-        // The user asked for it, and is told at once.
+        // The user asked for it, and sees it at once.
         self.notes.extend(missing.filter(|note| !self.notes.contains(note)));
         capture.info.repetition = self.trial.repetition;
         capture.info.sweep = self.trial.point.axes();
