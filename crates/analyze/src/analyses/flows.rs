@@ -63,7 +63,8 @@ impl Deadline {
 
     /// For a publisher that published at these times.
     fn ns(self, published: &[u64]) -> Option<u64> {
-        let period = || published.windows(2).map(|pair| pair[1] - pair[0]).collect::<Distribution>().median();
+        let period =
+            || published.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect::<Distribution>().median();
         let share = self.percent.and_then(|percent| Some((period()? as f64 * percent / 100.0) as u64));
         [self.ns, share].into_iter().flatten().min()
     }

@@ -155,7 +155,7 @@ fn none(selection: &Selection<'_>) -> Note {
         }),
         false => note!(
             Loss,
-            "No callback of a timer with a known period was called. A period is told when the timer is made: record the program \
+            "No callback of a timer with a known period was called. Programs name a period when they make the timer: record the program \
              from its start, with `record --with ros2 -- PROGRAM`."
         ),
     }

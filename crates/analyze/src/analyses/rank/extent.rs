@@ -127,7 +127,7 @@ pub(crate) fn common_basis(scenarios: &[(&str, &Extent)], notes: &mut Vec<Note>)
     if scenarios.iter().all(|(_, extent)| has_steps(extent)) {
         return Basis::PerStep;
     }
-    if scenarios.iter().all(|(_, extent)| extent.builds == extent.captures) {
+    if scenarios.iter().all(|(_, extent)| extent.builds > 0 && extent.builds == extent.captures) {
         notes.push(note!(Fact, "Costs are those of whole builds."));
         return Basis::PerBuild;
     }
