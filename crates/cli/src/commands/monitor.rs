@@ -88,8 +88,10 @@ impl Monitor {
             csv,
             screen: self.top.then(Screen::default),
         };
-        let mut sampler =
-            Sampler::new(set, Pace::every(self.every)).labelled(|processes| process_labels(processes, &[]));
+        let mut sampler = Sampler::new(set, Pace::every(self.every));
+        if outputs.csv.is_some() || self.top {
+            sampler = sampler.labelled(|processes| process_labels(processes, &[]));
+        }
         let ended = self.watch(&mut sampler, &mut outputs, &folder, &command, &interrupted);
         let Outputs { log, segments, .. } = outputs;
         let completed = log.end(&sampler);
