@@ -260,7 +260,8 @@ fn section(compression: Compression, id: u16, content: &[u8]) -> Vec<u8> {
     section
 }
 
-fn version_7(drawn: &str, compression: Compression, options: &[u8]) -> Vec<u8> {
+/// The start of a file, where it has the place of its options, and the options that name its parts.
+fn described_7(compression: Compression) -> (Vec<u8>, usize, Vec<u8>) {
     let mut file = head("7");
     let name = match compression {
         Compression::Zlib => "zlib",
@@ -271,12 +272,43 @@ fn version_7(drawn: &str, compression: Compression, options: &[u8]) -> Vec<u8> {
     file.extend(zero_ended("1.0"));
     let first_options = file.len();
     file.extend([0; 8]);
-    let mut all = options.to_vec();
+    let mut options = Vec::new();
     let commands: Vec<u8> = (COMMANDS.len() as u64).to_le_bytes().into_iter().chain(COMMANDS.bytes()).collect();
     for (id, content) in [(16, page_layout()), (18, event_formats()), (19, sized(KALLSYMS)), (21, commands)] {
-        all.extend(option(id, &(file.len() as u64).to_le_bytes()));
+        options.extend(option(id, &(file.len() as u64).to_le_bytes()));
         file.extend(section(compression, id, &content));
     }
+    (file, first_options, options)
+}
+
+/// A file as trace-cmd lays it out, cut before the table of the CPUs' events: each CPU starts at a page.
+fn version_7_without_table(drawn: &str, compression: Compression) -> Vec<u8> {
+    let (mut file, first_options, mut options) = described_7(compression);
+    let at = file.len() as u64;
+    file[first_options..first_options + 8].copy_from_slice(&at.to_le_bytes());
+    options.extend(option(8, &2u32.to_le_bytes()));
+    options.extend(option(0, &(1u64 << 40).to_le_bytes()));
+    file.extend(section(compression, 0, &options));
+    file.extend(3u16.to_le_bytes());
+    file.extend([0; 14]);
+    for bytes in buffers(drawn) {
+        file.resize(file.len().next_multiple_of(PAGE_BYTES), 0);
+        match compression {
+            Compression::None => file.extend(bytes),
+            _ => {
+                let pieces: Vec<Vec<u8>> =
+                    bytes.chunks(2 * PAGE_BYTES).map(|bytes| piece(compression, bytes)).collect();
+                file.extend((pieces.len() as u32).to_le_bytes());
+                file.extend(pieces.concat());
+            }
+        }
+    }
+    file
+}
+
+fn version_7(drawn: &str, compression: Compression, options: &[u8]) -> Vec<u8> {
+    let (mut file, first_options, of_parts) = described_7(compression);
+    let mut all = [options, &of_parts].concat();
     let mut buffer = 0u64.to_le_bytes().to_vec();
     buffer.extend(zero_ended(""));
     buffer.extend(zero_ended("mono"));
@@ -448,6 +480,23 @@ fn a_truncated_file_keeps_what_is_whole_and_says_what_is_lost() {
     let capture = read(&damaged);
     assert_eq!(waits_of(&capture, 11).len(), 2);
     assert_eq!(capture.info.losses.malformed_records, 1);
+}
+
+#[test]
+fn a_file_of_version_7_without_its_end_keeps_the_events() {
+    for compression in [Compression::None, Compression::Zlib, Compression::Zstd] {
+        let whole = read(&version_7(SWITCHES, compression, &[]));
+        let file = version_7_without_table(SWITCHES, compression);
+        let capture = read(&file);
+        let waits = |capture: &Capture| [10, 11, 20].map(|tid| waits_of(capture, tid));
+        assert_eq!(waits(&capture), waits(&whole), "{compression:?}");
+        assert!(capture.info.losses.malformed_records >= 1);
+        let notes = capture.info.notes.join("\n");
+        assert!(notes.contains("the table of the CPUs' events"), "{notes}");
+        for end in 0..file.len() {
+            let _ = import(Source::stream("cut", &file[..end]), &ImportOptions::default());
+        }
+    }
 }
 
 #[test]
