@@ -2,7 +2,7 @@
 //!
 //! The inner loop moves a place on by the length of a row. The loop around it sets that place again in each round, and moves what it is set from on
 //! by one element. So the memory is passed in another order than it stands. A loop over large objects also moves on by much, but what is around it
-//! does not move on by an element.
+//! does not move on by an element. A matrix whose size is known to be small is none of these: the caches hold it.
 
 use std::collections::BTreeSet;
 
@@ -14,6 +14,9 @@ use super::shape::{MOST, carried, changed, made};
 
 /// Least bytes from one row to the next: eight cache lines. Rows of smaller matrices stay in the first-level cache.
 const LEAST_STRIDE: u64 = 512;
+
+/// Matrices of fewer bytes stay in the second-level cache: the line of an element is still there when the next column needs it.
+const LEAST_BYTES: u64 = 512 << 10;
 
 /// One of a function's innermost loops, if it goes along columns.
 pub(super) fn columns(graph: &Graph, loops: &[Natural], natural: &Natural) -> Option<CodeLoop> {
@@ -38,13 +41,36 @@ pub(super) fn columns(graph: &Graph, loops: &[Natural], natural: &Natural) -> Op
                 stride.unsigned_abs().saturating_mul(u64::from(memory.scale(*place))) >= LEAST_STRIDE
             })
             .fold(0, |all, (place, _)| all | place);
-        far != 0 && is_set_again(&outside, far) && moves_by_element(&outside, memory)
+        let is_small = extent(&inside, &outside, far).is_some_and(|bytes| bytes < LEAST_BYTES);
+        far != 0 && is_set_again(&outside, far) && moves_by_element(&outside, memory) && !is_small
     };
     inside
         .iter()
         .filter_map(|one| one.memory.as_ref())
         .any(is_column)
         .then(|| made(graph, natural, LoopShape::Columns, &natural.blocks, false))
+}
+
+/// Bytes of a column with the rows between: from where the loop around lets the place start to where it ends, if they differ by a constant.
+fn extent(inside: &[&Operation], outside: &[&Operation], place: Registers) -> Option<u64> {
+    let compares = |one: &&&Operation| one.effect == Effect::Compare && one.memory.is_none();
+    let ends = |one: &&&Operation| one.reads & place == place && (one.reads & !place).count_ones() == 1;
+    let end = inside.iter().filter(compares).find(ends)?.reads & !place;
+    let (start, end) = (set_from(outside, place)?, set_from(outside, end)?);
+    (start.0 == end.0).then(|| start.1.abs_diff(end.1))
+}
+
+/// The register that a register is set from in each round, and the constant that is added; itself if it only moves on from round to round. `None`
+/// if it is not as simple.
+fn set_from(outside: &[&Operation], register: Registers) -> Option<(Registers, i64)> {
+    let sets: Vec<_> = outside.iter().filter(|one| one.writes & register != 0).collect();
+    match sets[..] {
+        _ if sets.iter().all(|one| one.moves().is_some()) => Some((register, 0)),
+        [one] if one.effect == Effect::Place && one.memory.is_none() && one.reads.count_ones() == 1 => {
+            Some((one.reads, one.stride.unwrap_or(0)))
+        }
+        _ => None,
+    }
 }
 
 impl Operation {
