@@ -2,7 +2,7 @@
 //!
 //! The inner loop moves a place on by the length of a row. The loop around it sets that place again in each round, and moves what it is set from on
 //! by one element. So the memory is passed in another order than it stands. A loop over large objects also moves on by much, but what is around it
-//! does not move on by an element. A matrix whose size is known to be small is none of these: the caches hold it.
+//! does not move on by an element. A matrix whose size is known to be small does not count: the caches hold it.
 
 use std::collections::BTreeSet;
 
