@@ -9,7 +9,6 @@ use std::ops::Range;
 
 use linux_perf_event_reader::Endianness;
 
-use super::pages::Pages;
 use crate::import::cursor::{Cursor, until_zero};
 use crate::import::ftrace::format::Class;
 
@@ -19,7 +18,7 @@ const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 const LARGEST_SECTION: u64 = 256 << 20;
 
 /// Bytes before the content of a section.
-const SECTION_HEAD: u64 = 16;
+pub const SECTION_HEAD: u64 = 16;
 
 /// Most options. A file with more refers to itself.
 const MOST_OPTIONS: usize = 1 << 16;
@@ -45,6 +44,10 @@ pub struct File<'a> {
     pub lost: u64,
     /// What is wrong with the description.
     pub damage: Vec<String>,
+    /// Bytes of a page of version 7.
+    pub page_bytes: usize,
+    /// Where version 7 goes on behind the last options that are left.
+    pub behind_options: Option<u64>,
     /// The text of the kernel that stands in place of events.
     pub latency: Option<Range<usize>>,
 }
@@ -169,6 +172,8 @@ impl<'a> File<'a> {
             counter: None,
             lost: 0,
             damage: Vec::new(),
+            page_bytes: 0,
+            behind_options: None,
             latency: None,
         };
         match version {
@@ -182,7 +187,8 @@ impl<'a> File<'a> {
                 let _version = zero_ended(&mut cursor).ok_or_else(short)?;
                 file.compression = Compression::of(&name);
                 let options = cursor.u64().ok_or_else(short)?;
-                file.read_version_7(bytes, options, page_bytes);
+                file.page_bytes = page_bytes;
+                file.read_version_7(bytes, options);
             }
         }
         Ok(file)
@@ -238,15 +244,15 @@ impl<'a> File<'a> {
         }
     }
 
-    fn read_version_7(&mut self, bytes: &'a [u8], first: u64, page_bytes: usize) {
+    fn read_version_7(&mut self, bytes: &'a [u8], first: u64) {
         let (mut at, mut count) = (first, 0);
         let mut sections = Vec::new();
-        let mut next_section = None;
+        let mut behind_options = None;
         while at != 0 {
             let section = self.section(bytes, at);
             let Some(section) = self.kept(section, "options", at) else { break };
             // Options are not packed.
-            next_section = at.checked_add(SECTION_HEAD + section.len() as u64);
+            behind_options = at.checked_add(SECTION_HEAD + section.len() as u64);
             at = 0;
             let mut cursor = Cursor::new(&section, self.endian);
             while let (Some(kind), Some(size)) = (cursor.u16(), cursor.u32()) {
@@ -270,86 +276,7 @@ impl<'a> File<'a> {
         for (kind, at) in sections {
             self.read_section(bytes, kind, at);
         }
-        if self.buffers.is_empty()
-            && let Some(buffer) = next_section.and_then(|at| self.buffer_without_table(bytes, at, page_bytes))
-        {
-            self.buffers.push(buffer);
-            self.damage.push(
-                "the table of the CPUs' events, at the end of the file, is missing: they were found by the times of pages, and CPUs are \
-                 numbered in their order"
-                    .to_owned(),
-            );
-        }
-    }
-
-    /// The events of a file that was cut: behind the last options that are left stands a section with those of each CPU, one after the
-    /// other, from the start of a page on.
-    fn buffer_without_table(&self, bytes: &[u8], at: u64, page_bytes: usize) -> Option<Buffer> {
-        const BUFFER: u16 = 3;
-        let at = usize::try_from(at).ok()?;
-        let section = Cursor::new(bytes.get(at..)?, self.endian).u16()?;
-        let start = at.checked_add(SECTION_HEAD as usize)?.checked_next_multiple_of(page_bytes)?;
-        if section != BUFFER || start >= bytes.len() {
-            return None;
-        }
-        let is_packed = self.compression != Compression::None;
-        let most = if self.cpus > 0 { self.cpus as usize } else { usize::MAX };
-        let ranges = match is_packed {
-            true => self.packed_cpus(bytes, start, page_bytes, most),
-            false => self.plain_cpus(bytes, start, page_bytes),
-        };
-        let of_cpu = |(cpu, range): (usize, Range<usize>)| CpuData {
-            cpu: cpu as u32,
-            offset: range.start as u64,
-            size: range.len() as u64,
-        };
-        let cpus = ranges.into_iter().enumerate().map(of_cpu).collect();
-        Some(Buffer { page_bytes, clock: None, is_packed, cpus })
-    }
-
-    /// Where the packed events of each CPU are: a number of pieces, and the pieces.
-    fn packed_cpus(&self, bytes: &[u8], start: usize, page_bytes: usize, most: usize) -> Vec<Range<usize>> {
-        let mut cpus = Vec::new();
-        let mut at = start;
-        while cpus.len() < most && at < bytes.len() {
-            let mut cursor = Cursor::new(&bytes[at..], self.endian);
-            let Some(count) = cursor.u32() else { break };
-            let pieces = cursor.bytes.len();
-            for _ in 0..count {
-                let Some(size) = cursor.u32().zip(cursor.u32()).map(|(packed, _)| packed as usize) else { break };
-                if cursor.take(size.min(cursor.bytes.len())).is_none_or(|piece| piece.len() < size) {
-                    break;
-                }
-            }
-            // What the number of pieces takes is no part of the size.
-            let size = pieces - cursor.bytes.len();
-            cpus.push(at..at + size);
-            match (at + size + 4).checked_next_multiple_of(page_bytes) {
-                Some(next) => at = next,
-                None => break,
-            }
-        }
-        cpus
-    }
-
-    /// Where the pages of each CPU are: a page that starts before the events of the page before it end is of the next CPU.
-    fn plain_cpus(&self, bytes: &[u8], start: usize, page_bytes: usize) -> Vec<Range<usize>> {
-        let mut cpus: Vec<Range<usize>> = Vec::new();
-        let mut until = None;
-        for at in (start..bytes.len()).step_by(page_bytes) {
-            let page = at..(at + page_bytes).min(bytes.len());
-            let time = Cursor::new(&bytes[page.clone()], self.endian).u64();
-            match cpus.last_mut() {
-                Some(cpu) if time >= until => cpu.end = page.end,
-                _ => cpus.push(page.clone()),
-            }
-            let mut events = Pages::plain(&bytes[page], page_bytes, self.page, self.endian);
-            until = time;
-            while events.next().is_some() {
-                until = Some(events.clock());
-            }
-        }
-        cpus
+        self.behind_options = behind_options;
     }
 
     fn read_section(&mut self, bytes: &'a [u8], kind: u16, at: u64) {

@@ -1,5 +1,6 @@
 //! `trace.dat`, the file of trace-cmd: versions 6 and 7, packed or not.
 
+mod cut;
 mod file;
 mod pages;
 
@@ -44,7 +45,8 @@ impl InputFormat for TraceDat {
         let name = input.name().to_owned();
         let content = Content::of(input)?;
         let nothing = |first| ImportError::Nothing { file: name.clone(), format: self.name(), first };
-        let file = File::parse(content.bytes()).map_err(|what| nothing(Some(format!("it {what}"))))?;
+        let mut file = File::parse(content.bytes()).map_err(|what| nothing(Some(format!("it {what}"))))?;
+        cut::find_events(&mut file, content.bytes());
         if let Some(text) = &file.latency {
             let text = Input::of_bytes(name, &content.bytes()[text.clone()])?;
             return super::FtraceText.read(text, options);
