@@ -124,6 +124,12 @@ fn machine(machine: &Machine) -> String {
     text
 }
 
+/// A table without the columns for programs. Numbers keep the unit of their row.
+fn essential(mut table: Table) -> Table {
+    table.retain_columns(|column| column.importance > Importance::Detail || column.name == "unit");
+    table
+}
+
 /// What to change first, and why.
 fn findings_section(mut table: Table) -> Section {
     let section = Section::new("Findings").note(
@@ -135,9 +141,7 @@ fn findings_section(mut table: Table) -> Section {
 
 /// What each variant costs, if scenarios have several.
 fn variants_section(selections: &[Selection<'_>]) -> Option<Section> {
-    let mut table = variants::table(selections)?;
-    table.retain_columns(|column| column.importance > Importance::Detail || column.name == "unit");
-    Some(Section::new("Variants").table(table))
+    Some(Section::new("Variants").table(essential(variants::table(selections)?)))
 }
 
 /// A section per group of captures that are [known to be alike](pairing::alike) and of one phase, steady first.

@@ -48,8 +48,6 @@ pub fn table(selection: &Selection<'_>) -> Table {
     rows.sort_by_key(|row| (Reverse(row.usage.sampled.weight), row.name));
     let counted = selection.event().is_some_and(|event| event.counts != Counts::Unknown);
     let unit = selection.event().map_or("", |event| &event.unit);
-    let samples = rows.iter().map(|row| row.usage.sampled.count).sum::<u64>();
-    let has_rows = !rows.is_empty();
     let mut table = Columns::<Row<'_>>::new()
         .text("category", "The category.", |row| row.name.into())
         .count("threads", "", "Number of threads with samples of it.", |row| row.usage.threads.len() as u64)
@@ -68,8 +66,9 @@ pub fn table(selection: &Selection<'_>) -> Table {
         })
         .essential("share")
         .detail("count")
-        .table("categories", "Categories", rows);
-    if has_rows {
+        .table("categories", "Categories", &rows);
+    if !rows.is_empty() {
+        let samples = rows.iter().map(|row| row.usage.sampled.count).sum::<u64>();
         let total = NoteValue::of(total, unit);
         table.add_notes([match counted {
             true => note!(Fact, "Total: {} in {}.", total, NoteValue::plural(samples as usize, "sample")),

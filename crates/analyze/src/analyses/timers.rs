@@ -69,8 +69,9 @@ fn missed(intervals: impl Iterator<Item = f64>) -> u64 {
     for periods in intervals {
         let rounded = (periods + 0.5).floor();
         // What a late call has left of its period belongs to the next one.
-        let counted = if open > 0 { rounded.min((late + periods + 0.5).floor().max(0.0)) } else { rounded };
-        late = if open > 0 { late + periods - counted } else { periods - counted };
+        let before = if open > 0 { late } else { 0.0 };
+        let counted = rounded.min((before + periods + 0.5).floor().max(0.0));
+        late = before + periods - counted;
         match counted as u64 {
             0 if open > 0 => (missed, open) = (missed - 1, open - 1),
             0 => {}

@@ -4,11 +4,11 @@ use std::cmp::{Ordering, Reverse};
 
 use stepscope_analyze::growth::series_label;
 use stepscope_analyze::{Selection, capacity, cores, growth};
-use stepscope_model::{Importance, Table};
+use stepscope_model::Table;
 use stepscope_view::chart::{Chart, Floor};
 use stepscope_view::report::{Report, Section};
 
-use super::{findings_section, heading, overview, shortened, verdict, with_hidden};
+use super::{essential, findings_section, heading, overview, shortened, verdict, with_hidden};
 use crate::run::RunInfo;
 
 /// Rows of the table of growth.
@@ -65,12 +65,6 @@ fn picture(table: Table) -> Chart {
     let (across, marks) = (table.columns[0].name.clone(), growth::marks(&table));
     let caption = format!("cost per step over {across}");
     Chart::new(table, across, marks).caption(caption).floor(Floor::Ratios)
-}
-
-/// Without the columns for programs, and with the exponent's interval.
-fn essential(mut table: Table) -> Table {
-    table.retain_columns(|column| column.importance > Importance::Detail || column.name == "unit");
-    table
 }
 
 #[cfg(test)]

@@ -63,6 +63,13 @@ export class Rows {
   }
 }
 
+/** Rows by a key, in the order of their first ones. */
+export function grouped(rows: number[], key: (row: number) => string): Map<string, number[]> {
+  const groups = new Map<string, number[]>();
+  for (const row of rows) groups.set(key(row), [...(groups.get(key(row)) ?? []), row]);
+  return groups;
+}
+
 export function tableOf({ blocks }: DocumentSection, name: string): DocumentTable | undefined {
   const isOfName = (block: DocumentSection["blocks"][number]): block is { kind: "table"; table: DocumentTable } => block.kind === "table" && block.table.name === name;
   return blocks.find(isOfName)?.table;

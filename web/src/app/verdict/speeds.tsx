@@ -2,15 +2,13 @@
 
 import { Name, Prose } from "../prose.tsx";
 import { linkTo } from "../state.ts";
-import { captureIndex, placeOf, type Rows } from "./rows.ts";
+import { captureIndex, grouped, placeOf, type Rows } from "./rows.ts";
 
 export function Speeds({ rows }: { rows: Rows }) {
-  const cards = new Map<string, number[]>();
-  for (const row of rows.indices) {
+  const cards = grouped(rows.indices, (row) => {
     const scenario = rows.text(row, "scenario");
-    const key = scenario ? JSON.stringify([scenario, rows.text(row, "phase")]) : String(row);
-    cards.set(key, [...(cards.get(key) ?? []), row]);
-  }
+    return scenario ? JSON.stringify([scenario, rows.text(row, "phase")]) : String(row);
+  });
   return (
     <section aria-label="What it keeps up with">
       <h3>What it keeps up with</h3>

@@ -3,7 +3,7 @@
 import { linkTo } from "../state.ts";
 import { Name } from "../prose.tsx";
 import { OWN_PREFIX } from "./changes.tsx";
-import type { Rows } from "./rows.ts";
+import { grouped, type Rows } from "./rows.ts";
 
 /** The section with the table. */
 export const ANCHOR = "variants";
@@ -82,10 +82,4 @@ function Figure({ metric, rows, of, variants }: FigureProps) {
       })}
     </tr>
   );
-}
-
-function grouped(rows: number[], key: (row: number) => string): Map<string, number[]> {
-  const groups = new Map<string, number[]>();
-  for (const row of rows) groups.set(key(row), [...(groups.get(key(row)) ?? []), row]);
-  return groups;
 }

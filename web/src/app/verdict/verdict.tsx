@@ -1,7 +1,7 @@
 // The first screen: what changed, what the program keeps up with, what a change would gain, what is doubtful. Each line leads to
 // its evidence. The figures come from the sections `verdict` and `comparison` of the report, which crates/lab/src/report composes.
 
-import type { DocumentNote } from "../../profile/document.ts";
+import type { DocumentNote, DocumentTable } from "../../profile/document.ts";
 import { Icon } from "../icons.tsx";
 import { report, sections } from "../links.ts";
 import { ReportProgress } from "../loading.tsx";
@@ -44,8 +44,7 @@ function OfRun({ compares }: { compares: boolean }) {
   if (!section) return compares ? null : <FirstSection />;
   const [speeds, gains, doubts, capacity] = ["verdict_speed", "verdict_gains", "verdict_doubts", "capacity"].map((name) => tableOf(section, name));
   const speedRows = speeds && new Rows(speeds);
-  const sectionOfVariants = sections.value.get(VARIANTS)?.section;
-  const variants = sectionOfVariants && tableOf(sectionOfVariants, "variants");
+  const variants = tableIn(VARIANTS, "variants");
   return (
     <>
       {speedRows && <Speeds rows={speedRows} />}
@@ -62,10 +61,14 @@ function OfRun({ compares }: { compares: boolean }) {
   );
 }
 
+function tableIn(anchor: string, name: string): DocumentTable | undefined {
+  const section = sections.value.get(anchor)?.section;
+  return section && tableOf(section, name);
+}
+
 /** What would let the findings say more. */
 function hintsOfFindings(): DocumentNote[] {
-  const section = sections.value.get("findings")?.section;
-  const notes = (section && tableOf(section, "findings")?.notes) ?? [];
+  const notes = tableIn("findings", "findings")?.notes ?? [];
   return notes.filter(({ kind }) => kind === "hint");
 }
 
