@@ -236,6 +236,8 @@ fn table(
 /// Work that is dealt out unevenly between the workers of one barrier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Imbalance {
+    /// The function attributed to the waits.
+    pub(crate) waits_at: Option<FunctionId>,
     /// The worker that arrives last most often.
     pub(crate) last: ThreadId,
     /// How often it does, 0 to 1.
@@ -276,7 +278,7 @@ pub(crate) fn imbalances(
         }
     }
     let number_of_steps = steps.after_first().len().max(1) as f64;
-    let of_site = |barriers: Vec<(Barrier, f64)>| {
+    let of_site = |(waits_at, barriers): (Option<FunctionId>, Vec<(Barrier, f64)>)| {
         let mut last: FxHashMap<ThreadId, u64> = FxHashMap::default();
         let (mut waiting_ns, mut gain_ns, mut waiters) = (0.0, 0.0, 0);
         for (barrier, gain) in &barriers {
@@ -289,6 +291,7 @@ pub(crate) fn imbalances(
         let (last, times) = last.into_iter().max_by_key(|(thread, times)| (*times, Reverse(*thread)))?;
         let number = barriers.len() as f64;
         Some(Imbalance {
+            waits_at,
             last,
             last_share: times as f64 / number,
             waiters: waiters as f64 / number,
@@ -296,7 +299,7 @@ pub(crate) fn imbalances(
             gain_ns: gain_ns / number_of_steps,
         })
     };
-    sites.into_values().filter_map(of_site).collect()
+    sites.into_iter().filter_map(of_site).collect()
 }
 
 /// How much earlier the last worker would arrive with the mean of all workers' work: at most what they wait for it, and what it

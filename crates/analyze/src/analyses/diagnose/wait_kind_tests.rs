@@ -219,6 +219,34 @@ fn a_worker_that_is_late_for_want_of_a_cpu_is_not_told_from_one_with_more_work()
 }
 
 #[test]
+fn threads_that_wait_for_jobs_have_no_barrier_with_who_hands_them_out() {
+    // `front` works for 900 us of each step, and then wakes two threads and the loop.
+    let waiting_at = |place: &str| {
+        let mut text = String::new();
+        for step in 0..STEPS {
+            for part in 0..9 {
+                let _ = writeln!(text, "@{} front;sim::Track;sim::Match 100000", step * STEP_NS + part * 100_000 + 50_000);
+            }
+        }
+        let mut drawing = drawing(&["front", "map", "places"], &text);
+        for thread in drawing.capture.threads.iter_mut() {
+            thread.cpu_ns = Some(STEPS * 400_000);
+        }
+        for step in 0..STEPS {
+            for (cpu, thread) in ["main", "map", "places"].into_iter().enumerate() {
+                let when = step * STEP_NS + 50_000..step * STEP_NS + 900_000;
+                let by = drawing.thread("front");
+                drawing = drawing.blocked_then_runnable(thread, when, 0, place).on(cpu as u32);
+                drawing.capture.waits.change_last(|wait| wait.waker = Some(by));
+            }
+        }
+        of_kind(drawing, "barrier-imbalance")
+    };
+    assert_eq!(waiting_at("sim::Track;pthread_barrier_wait").len(), 1);
+    assert!(waiting_at("sim::Serve;pthread_cond_wait").is_empty());
+}
+
+#[test]
 fn steps_that_wait_for_a_cpu_are_found_only_if_the_program_has_all_of_them() {
     // The loop's thread waits for CPU 0 in half of each step, while `logger` has it.
     let held = |other_has_cpu_1: bool, stack: &str| {

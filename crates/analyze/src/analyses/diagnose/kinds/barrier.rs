@@ -3,8 +3,9 @@
 //! Evidence: [barriers](crate::analyses::critical_path) on the critical path where mostly the same thread arrives last. The
 //! gain is how much earlier it would arrive if all workers had the mean of their work, which is CPU time: a worker that waits
 //! for a CPU is late without having more to do. If no other thread does some of this
-//! work, it may not be divisible: only large gains count then. Look-alikes: workers with a task of their own each, one of
-//! them long.
+//! work, it may not be divisible: only large gains count then, and only where the last one comes to the same place itself. Threads
+//! that wait for jobs wait in functions of their own, and have no barrier with who hands these out. Look-alikes: workers with a
+//! task of their own each, one of them long.
 //!
 //! Without such barriers: workers that the loop's thread wakes in most steps, and that run the same function, while one of
 //! them mostly ends the wait of the loop's thread. The gain is what it runs on the critical path beyond the mean of all.
@@ -100,7 +101,7 @@ fn at_barriers(seen: &Seen<'_, '_>, loops: &Loops) -> Option<Found> {
     let ids = seen.functions().all().map(|(id, _)| id);
     let does = ids.max_by_key(|id| attributed[id.index()].weight).filter(|id| attributed[id.index()].weight > 0);
     let is_shared = does.is_some_and(|does| others_do_it(seen, worst.last, does, attributed[does.index()]));
-    if !is_shared && 100.0 * gain_ns / mean < LEAST_UNSHARED {
+    if !is_shared && (100.0 * gain_ns / mean < LEAST_UNSHARED || !comes_to(seen, worst.last, worst.waits_at)) {
         return None;
     }
     let title = format!("Thread `{thread}` has most of the work; the other workers wait for it");
@@ -279,6 +280,14 @@ fn idle_share(seen: &Seen<'_, '_>) -> f64 {
     let Some(wall) = seen.selection.wall_ns().filter(|wall| *wall > 0 && !cpus.is_empty()) else { return 1.0 };
     let running: u64 = seen.selection.cpu_times().into_iter().flatten().sum();
     (1.0 - running as f64 / (wall as f64 * cpus.len() as f64)).max(0.0)
+}
+
+/// Whether a thread is seen in the function where others wait, or in what it calls.
+fn comes_to(seen: &Seen<'_, '_>, thread: ThreadId, waits_at: Option<FunctionId>) -> bool {
+    let Some(under) = waits_at.map(|function| seen.under(function)) else { return false };
+    let mut samples = seen.selection.samples().filter(|sample| sample.thread == thread).filter_map(|sample| sample.stack);
+    let mut waits = seen.waits(thread).filter_map(|wait| wait.stack);
+    samples.any(|stack| under[stack.index()]) || waits.any(|stack| under[stack.index()])
 }
 
 /// Whether other threads than the last run the function, too.
