@@ -90,9 +90,7 @@ fn items<'s>(all: &'s [Statement], body: Range<usize>) -> Vec<Item<'s>> {
 fn loop_at(all: &[Statement], at: usize) -> Option<LineLoop> {
     let statement = &all[at];
     let items = items(all, body_of(all, at));
-    if items.is_empty()
-        || items.iter().any(|one| one.statement.starts_with("else") || one.statement.starts_with("elif"))
-    {
+    if items.is_empty() || items.iter().any(|one| one.statement.starts_with("else")) {
         return None;
     }
     let (head, _) = head_of(&statement.text);
@@ -162,7 +160,7 @@ fn pass(all: &[Statement], at: usize, items: &[Item<'_>], mut of: Pass) -> Optio
             changed.extend(item.body.iter().flat_map(|one| assigned(&one.text)));
             picks = true;
             searches |= ends_loop(text);
-        } else if let Some(condition) = head_of(text).0.strip_prefix("if ") {
+        } else if let Some(condition) = head_of(text).0.trim_start_matches("el").strip_prefix("if ") {
             if !is_question(condition, &of.of_element, of.by_index) {
                 return None;
             }

@@ -43,6 +43,11 @@ fn a_scan_passes_over_elements_that_do_not_fit() {
     let skips =
         "for lamp in lamps:\n    if not lamp.lit:\n        continue\n    lamp.burn()\n    total += lamp.light\n";
     assert_eq!(shapes(skips), [(Scan, vec![1, 2, 3])]);
+    let either =
+        "for _, a, b in self.met:\n    if a == one:\n        found.add(b)\n    elif b == one:\n        found.add(a)\n";
+    assert_eq!(shapes(either), [(Scan, vec![1, 2, 4])]);
+    let first = "for one in all:\n    if one.done:\n        continue\n    elif one.key == key:\n        return one\n";
+    assert_eq!(shapes(first).len(), 1);
 }
 
 #[test]

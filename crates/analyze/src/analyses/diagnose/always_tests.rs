@@ -244,14 +244,14 @@ fn a_parser_of_the_programs_own_is_found_at_who_keeps_what_it_parsed() {
 fn what_the_recorders_probes_cost_is_no_time_of_the_program() {
     let of = |trap: &'static str| {
         let stack = move |ms: u64| match ms % 4 {
-            0 => "main;sim::Run;sim::Order;std::sort<int*>",
+            0 => "main;sim::Run;sim::Order;__cxa_throw",
             1 => "main;sim::Run;sim::Move",
             _ => trap,
         };
         let drawing = sampled(lived(&["main"], WHOLE_NS), move |ms| stack(ms).to_owned());
-        of_kind(&drawing, "sort")
+        of_kind(&drawing, "exceptions")
     };
     let probe = "main;sim::Run;sim::Move;asm_exc_int3 [kernel];irqentry_exit_to_user_mode [kernel]";
-    assert_eq!(of(probe), ["sort-each-step | sim::Order | 50"]);
-    assert_eq!(of("main;sim::Run;sim::Move;read;vfs_read [kernel]"), ["sort-each-step | sim::Order | 25"]);
+    assert_eq!(of(probe), ["exceptions-each-step | sim::Order | 50"]);
+    assert_eq!(of("main;sim::Run;sim::Move;read;vfs_read [kernel]"), ["exceptions-each-step | sim::Order | 25"]);
 }

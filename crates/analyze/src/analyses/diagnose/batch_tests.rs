@@ -35,12 +35,12 @@ fn kinds(drawing: &Drawing) -> Vec<String> {
     found(&drawing.capture).into_iter().filter(|row| !row.starts_with("single-threaded")).collect()
 }
 
-const SORT: &str = "sim::Convert;sim::Add;std::sort<int*>";
+const THROW: &str = "sim::Convert;sim::Add;__cxa_throw";
 
 #[test]
 fn what_comes_back_in_one_stage_is_found_wherever_the_stage_is() {
     for start in [0, 200, 700] {
-        assert_eq!(kinds(&alternating(start, SORT)), ["sort-each-step | sim::Add | 20"], "from {start} ms on");
+        assert_eq!(kinds(&alternating(start, THROW)), ["exceptions-each-step | sim::Add | 20"], "from {start} ms on");
     }
     assert_eq!(kinds(&alternating(200, "sim::Convert;__cxa_throw")), ["exceptions-each-step | sim::Convert | 20"]);
     assert_eq!(
@@ -51,9 +51,9 @@ fn what_comes_back_in_one_stage_is_found_wherever_the_stage_is() {
 
 #[test]
 fn what_is_done_once_is_no_finding() {
-    let once = stage(200, |ms| if ms < 250 { SORT } else { "sim::Convert" });
+    let once = stage(200, |ms| if ms < 250 { THROW } else { "sim::Convert" });
     assert!(kinds(&once).is_empty(), "{:?}", kinds(&once));
-    let for_few_items = stage(200, |ms| if ms % 60 < 50 { SORT } else { "sim::Convert" });
+    let for_few_items = stage(200, |ms| if ms % 60 < 50 { THROW } else { "sim::Convert" });
     assert!(kinds(&for_few_items).is_empty(), "{:?}", kinds(&for_few_items));
 }
 
@@ -61,7 +61,7 @@ fn what_is_done_once_is_no_finding() {
 fn a_stack_that_was_cut_short_ends_no_piece() {
     let cut = batch(Some(0), |ms| match ms {
         200..500 if ms.is_multiple_of(5) => "sim::Less".to_owned(),
-        200..500 => format!("sim::Main;{SORT}"),
+        200..500 => format!("sim::Main;{THROW}"),
         _ => "sim::Main;sim::Write".to_owned(),
     });
     assert!(kinds(&cut).is_empty(), "{:?}", kinds(&cut));
@@ -71,14 +71,14 @@ fn a_stack_that_was_cut_short_ends_no_piece() {
 fn the_start_of_a_program_that_does_not_end_is_no_stage() {
     let of_ms = |start: u64| {
         move |ms: u64| match ms {
-            _ if (start..start + 300).contains(&ms) && !ms.is_multiple_of(3) => format!("sim::Main;{SORT}"),
+            _ if (start..start + 300).contains(&ms) && !ms.is_multiple_of(3) => format!("sim::Main;{THROW}"),
             _ if (start..start + 300).contains(&ms) => "sim::Main;sim::Convert".to_owned(),
             _ => "sim::Main;sim::Write".to_owned(),
         }
     };
     for status in [None, Some(143)] {
         assert!(kinds(&batch(status, of_ms(0))).is_empty(), "start-up, {status:?}");
-        assert_eq!(kinds(&batch(status, of_ms(200))), ["sort-each-step | sim::Add | 20"], "later, {status:?}");
+        assert_eq!(kinds(&batch(status, of_ms(200))), ["exceptions-each-step | sim::Add | 20"], "later, {status:?}");
     }
 }
 
@@ -166,6 +166,11 @@ fn files_of_a_stage_are_opened_again_if_they_are_written_and_not_made() {
     let made = "sim::Convert;sim::Log;fopen;__x64_sys_openat [kernel];do_filp_open [kernel];ext4_create [kernel]";
     assert!(kinds(&files(made)).is_empty(), "{:?}", kinds(&files(made)));
     assert!(kinds(&alternating(200, again)).is_empty(), "files that are only read may all be others");
+    let all_the_time = |opening: &'static str| {
+        kinds(&batch(Some(0), move |ms| if ms % 2 == 0 { opening.to_owned() } else { "sim::Convert".to_owned() }))
+    };
+    assert_eq!(all_the_time(again), ["file-opened-each-time | sim::Log | 50"]);
+    assert!(all_the_time(made).is_empty(), "each is another file");
 }
 
 #[test]
@@ -208,6 +213,12 @@ fn a_program_that_only_compresses_is_there_for_that() {
         })
     };
     assert_eq!(kinds(&of(2)), ["encoding-in-steps | sim::Pack | 80"]);
+    let written = batch(Some(0), |ms| match ms % 10 {
+        0 | 1 => "sim::Main;sim::Read".to_owned(),
+        2 => "sim::Main;sim::Pack;write;__x64_sys_write [kernel];vfs_write [kernel]".to_owned(),
+        _ => "sim::Main;sim::Pack;deflate_slow".to_owned(),
+    });
+    assert_eq!(kinds(&written), ["encoding-in-steps | sim::Pack | -"], "somebody may need it");
     assert!(kinds(&of(0)).is_empty());
 }
 

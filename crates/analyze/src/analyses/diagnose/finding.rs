@@ -112,6 +112,12 @@ impl Found {
         Self { confidence, ..self }
     }
 
+    /// A hint: what a change would gain is unknown.
+    #[must_use]
+    pub fn without_gain(self) -> Self {
+        Self { gain: None, without: Vec::new(), twice: None, confidence: Confidence::Weak, ..self }
+    }
+
     /// The gain may be this many times as large: what a change takes away also slows other code, which samples attribute to that code.
     #[must_use]
     pub fn up_to(mut self, times: f64, why: &str, command: impl Into<String>) -> Self {

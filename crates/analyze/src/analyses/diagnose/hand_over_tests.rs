@@ -159,13 +159,13 @@ fn without_steps(start_ms: u64, stack: &str) -> Drawing {
 
 #[test]
 fn what_a_program_without_steps_does_all_the_time_is_found_after_its_loading() {
-    let sorts = "sim::Order;std::sort<int*>";
-    assert_eq!(found(&without_steps(0, sorts).capture), ["sort-each-step | sim::Order | 50"]);
-    assert_eq!(found(&without_steps(400, sorts).capture), ["sort-each-step | sim::Order | 30"]);
-    let in_last_part = found(&without_steps(700, sorts).capture);
+    let throws = "sim::Order;__cxa_throw";
+    assert_eq!(found(&without_steps(0, throws).capture), ["exceptions-each-step | sim::Order | 50"]);
+    assert_eq!(found(&without_steps(400, throws).capture), ["exceptions-each-step | sim::Order | 30"]);
+    let in_last_part = found(&without_steps(700, throws).capture);
     assert_eq!(
         in_last_part,
-        ["sort-each-step | sim::Order | 15"],
+        ["exceptions-each-step | sim::Order | 15"],
         "it comes back, though most of the time it does something else"
     );
 }

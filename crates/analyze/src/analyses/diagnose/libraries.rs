@@ -6,7 +6,7 @@
 use stepscope_model::StackId;
 
 use super::Kind;
-use super::finding::{Confidence, Found, explain};
+use super::finding::{Found, explain};
 use super::seen::Seen;
 use crate::query::functions::FunctionId;
 
@@ -86,7 +86,7 @@ fn in_its_code(seen: &Seen<'_, '_>, found: Found, library: FunctionId, user: Opt
         None => format!("It is code of the installed `{module}`."),
     };
     let found = found.because(text, explain(seen, user.unwrap_or(library)));
-    Found { gain: None, without: Vec::new(), twice: None, ..found }.sure(Confidence::Weak)
+    found.without_gain()
 }
 
 #[cfg(test)]

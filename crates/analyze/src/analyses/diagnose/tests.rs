@@ -372,10 +372,10 @@ fn a_build_without_optimisation_is_found_by_calls_that_are_always_inlined() {
     let capture = looping(|_, tenth| accessors.get(tenth as usize).map_or("sim::Move", |name| name).to_owned());
     assert_eq!(found(&capture), ["slow-build | - | -"]);
     let with_a_sort = looping(|_, tenth| match tenth {
-        8.. => "sim::Order;std::sort<int*>".to_owned(),
+        8.. => "sim::Order;__cxa_throw".to_owned(),
         tenth => accessors.get(tenth as usize).map_or("sim::Move", |name| name).to_owned(),
     });
-    assert_eq!(found(&with_a_sort), ["slow-build | - | -", "sort-each-step | sim::Order | 20"]);
+    assert_eq!(found(&with_a_sort), ["slow-build | - | -", "exceptions-each-step | sim::Order | 20"]);
     let inlined = looping(|_, tenth| {
         accessors.get(tenth as usize).map_or("sim::Move".to_owned(), |name| format!("{name} [inl]"))
     });

@@ -225,7 +225,8 @@ fn threads_that_wait_for_jobs_have_no_barrier_with_who_hands_them_out() {
         let mut text = String::new();
         for step in 0..STEPS {
             for part in 0..9 {
-                let _ = writeln!(text, "@{} front;sim::Track;sim::Match 100000", step * STEP_NS + part * 100_000 + 50_000);
+                let _ =
+                    writeln!(text, "@{} front;sim::Track;sim::Match 100000", step * STEP_NS + part * 100_000 + 50_000);
             }
         }
         let mut drawing = drawing(&["front", "map", "places"], &text);

@@ -285,7 +285,8 @@ fn idle_share(seen: &Seen<'_, '_>) -> f64 {
 /// Whether a thread is seen in the function where others wait, or in what it calls.
 fn comes_to(seen: &Seen<'_, '_>, thread: ThreadId, waits_at: Option<FunctionId>) -> bool {
     let Some(under) = waits_at.map(|function| seen.under(function)) else { return false };
-    let mut samples = seen.selection.samples().filter(|sample| sample.thread == thread).filter_map(|sample| sample.stack);
+    let mut samples =
+        seen.selection.samples().filter(|sample| sample.thread == thread).filter_map(|sample| sample.stack);
     let mut waits = seen.waits(thread).filter_map(|wait| wait.stack);
     samples.any(|stack| under[stack.index()]) || waits.any(|stack| under[stack.index()])
 }

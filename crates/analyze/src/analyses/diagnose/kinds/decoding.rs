@@ -6,6 +6,7 @@
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::seen::{Seen, parts};
 use crate::analyses::diagnose::{InLibrary, Kind};
+use crate::query::functions::FunctionId;
 use crate::query::qualified_name::own_name;
 use crate::query::work::Work;
 use stepscope_model::StackId;
@@ -87,6 +88,13 @@ fn encodes(seen: &Seen<'_, '_>) -> Vec<bool> {
     })
 }
 
+/// Whether an owned function, or what it calls, writes files or sends messages.
+fn gives_away(seen: &Seen<'_, '_>, owner: FunctionId) -> bool {
+    let under = seen.under(owner);
+    let is_out = |work: Work| matches!(work, Work::WriteFile | Work::Send);
+    !seen.sum(|stack| under[stack.index()] && is_out(seen.work[stack.index()])).is_zero()
+}
+
 impl Kind for Encoding {
     fn name(&self) -> &'static str {
         "encoding-in-steps"
@@ -121,8 +129,18 @@ impl Kind for Encoding {
             let title = format!("`{}` encodes images or compresses data {}", seen.name(owner), seen.repeatedly());
             let text = format!("Encoding takes {} of the CPU time{}.", percent(seen.share(amount)), seen.of_steps());
             let without = parts((0..seen.work.len()).map(|index| is_at(StackId::from_index(index))));
-            let found = Found::of(seen, owner, title, without).sure(Confidence::Fair);
-            seen.is_steady(is_at).then(|| found.because(text, explain(seen, owner)))
+            let found =
+                Found::of(seen, owner, title, without).sure(Confidence::Fair).because(text, explain(seen, owner));
+            if !seen.is_steady(is_at) {
+                return None;
+            }
+            Some(if gives_away(seen, owner) {
+                found
+                    .because("It also writes or sends: somebody may need all of it.", explain(seen, owner))
+                    .without_gain()
+            } else {
+                found
+            })
         });
         found.collect()
     }

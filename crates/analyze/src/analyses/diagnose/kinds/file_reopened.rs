@@ -4,7 +4,8 @@
 //! loading at a high one, for a file per item. Look-alikes: a log that is rotated, a file that must be seen whole by others after each
 //! record, assets that are files.
 //!
-//! Recorded system calls show which file is opened how often. In steps, files that are all opened once only are no finding.
+//! Recorded system calls show which file is opened how often. In steps, files that are all opened once only are no finding; nor, where the
+//! kernel's functions show it, files that are made as they are opened.
 
 use crate::analyses::diagnose::finding::{Confidence, Found, explain, percent};
 use crate::analyses::diagnose::python;
@@ -81,7 +82,10 @@ impl Kind for FileReopened {
                 let is_open = |stack: StackId| opener(stack) == Some(owner);
                 let lasts = match seen.is_loading() {
                     true => amount.count >= FEWEST,
-                    false => amount.count > 0 && (seen.is_steady(is_open) || is_appended_to(seen, amount, &is_open)),
+                    false => {
+                        let lasts = || seen.is_steady(is_open) && !are_made(seen, amount, &is_open);
+                        amount.count > 0 && (lasts() || is_appended_to(seen, amount, &is_open))
+                    }
                 };
                 let weight = |of: Work| seen.at_owner(owner, |work| work == of).weight;
                 // Files of `/proc` are made at each read, and directories are listed: other kinds are about them.
@@ -123,20 +127,38 @@ pub(super) fn file_streams(seen: &Seen<'_, '_>) -> Vec<bool> {
 const WRITTEN: f64 = 0.05;
 const CREATED: f64 = 0.02;
 
+/// Least part of opening that making files is, if most of them are new.
+const MADE: f64 = 0.1;
+
+/// Ends of the kernel's functions that make a file.
+const MAKES: [&str; 5] = ["_create", "_mknod", "_tmpfile", "_new_inode", "_create_object"];
+
 /// Whether files are opened in a part of the run to write to them, and exist already. Many files that a batch reads, or makes, are opened once
 /// each.
 fn is_appended_to(seen: &Seen<'_, '_>, amount: Amount, is_open: &impl Fn(StackId) -> bool) -> bool {
-    const CREATES: [&str; 6] = ["_create", "_mknod", "_tmpfile", "do_truncate", "_new_inode", "_create_object"];
     if !seen.is_in_pieces(is_open) {
         return false;
     }
-    let creates = seen.paths_through(|function| {
-        function.kind == FrameKind::Kernel && CREATES.iter().any(|end| kernel_name(&function.name).ends_with(end))
-    });
-    let part = |of: Amount| of.weight as f64 / amount.weight.max(1) as f64;
     let written = seen.sum(|stack| seen.work[stack.index()] == Work::WriteFile);
-    let created = seen.sum(|stack| is_open(stack) && creates[stack.index()]);
-    part(written) >= WRITTEN && part(created) < CREATED
+    let emptied = part_within(seen, amount, is_open, &["do_truncate"]);
+    part(written, amount) >= WRITTEN && emptied + part_within(seen, amount, is_open, &MAKES) < CREATED
+}
+
+/// Whether most files are new: a function that writes each of its files once opens none again.
+fn are_made(seen: &Seen<'_, '_>, amount: Amount, is_open: &impl Fn(StackId) -> bool) -> bool {
+    part_within(seen, amount, is_open, &MAKES) >= MADE
+}
+
+/// The part of opening that is below functions of the kernel with these ends.
+fn part_within(seen: &Seen<'_, '_>, opening: Amount, is_open: &impl Fn(StackId) -> bool, ends: &[&str]) -> f64 {
+    let within = seen.paths_through(|function| {
+        function.kind == FrameKind::Kernel && ends.iter().any(|end| kernel_name(&function.name).ends_with(end))
+    });
+    part(seen.sum(|stack| is_open(stack) && within[stack.index()]), opening)
+}
+
+fn part(of: Amount, all: Amount) -> f64 {
+    of.weight as f64 / all.weight.max(1) as f64
 }
 
 /// A finding with what recorded system calls say of the files that its function opens; `None` if these are opened once.

@@ -44,7 +44,8 @@ pub(super) struct LibraryCalls {
     effects: &'static [&'static str],
 }
 
-/// A sequence is sorted again in every step. Looks alike: data that is new in every step.
+/// A sequence is sorted again in every step. Looks alike: data that is new in every step. Samples do not show which, so only sorting that is
+/// [most of the work](MOSTLY_SORTS) has a gain.
 pub(super) static SORT: LibraryCalls = LibraryCalls {
     name: "sort-each-step",
     in_library: InLibrary::InItsCode,
@@ -82,6 +83,10 @@ pub(super) static SORT: LibraryCalls = LibraryCalls {
     python_files: &[],
     effects: &["text-compared-each-step"],
 };
+
+/// Least share of sorting in the CPU time of steps, in percent, from which less of it is the likely change.
+const MOSTLY_SORTS: f64 = 40.0;
+const MAY_BE_NEW: &str = "What changes its place is not known: data that is new in each step has to be sorted. `diagnose --deepen` shows calls that change nothing.";
 
 /// A heap of all elements is made again, for few that have changed. Looks alike: a heap of data that is new, of which few elements are taken.
 pub(super) static HEAPS: LibraryCalls = LibraryCalls {
@@ -422,13 +427,12 @@ impl Kind for LibraryCalls {
             seen.share(amount) >= self.least_in_part && seen.is_in_pieces(is_at(caller))
         };
         let lasting = of_kind.filter(|(caller, amount)| seen.is_steady(is_at(*caller)) || in_part(*caller, *amount));
-        let in_python = python::recurring(
-            seen,
-            &self.in_python(seen),
-            (self.least, self.least_in_part),
-            &self.does(seen),
-            self.subject,
-        );
+        let at = self.in_python(seen);
+        let in_python = python::recurring(seen, &at, (self.least, self.least_in_part), &self.does(seen), self.subject)
+            .map(|found| {
+                let share = seen.share(seen.sum(|stack| at[stack.index()]));
+                self.with_doubt(found, share, "show --view hotspots --sort inclusive")
+            });
         lasting
             .map(|(caller, amount)| {
                 let title = format!("`{}` {}", seen.name(caller), self.does(seen));
@@ -438,6 +442,7 @@ impl Kind for LibraryCalls {
                     explain(seen, caller),
                 );
                 let found = with_caller_of_wrapper(seen, found, caller, amount);
+                let found = self.with_doubt(found, seen.share(amount), &explain(seen, caller));
                 if self.name == CLOCKS.name { found.up_to(SLOWS, SLOWS_WHY, explain(seen, caller)) } else { found }
             })
             .chain(in_python)
@@ -544,6 +549,15 @@ impl LibraryCalls {
             at.iter_mut().zip(&seen.raises).for_each(|(at, raises)| *at |= raises);
         }
         at
+    }
+
+    /// A finding of sorting that may be of new data, without a gain.
+    fn with_doubt(&self, found: Found, share: f64, command: &str) -> Found {
+        if self.name == SORT.name && share < MOSTLY_SORTS {
+            found.because(MAY_BE_NEW, command).without_gain()
+        } else {
+            found
+        }
     }
 
     /// What the owned function does, and when.
