@@ -10,7 +10,7 @@ use super::seen::Seen;
 use crate::query::functions::FunctionId;
 use crate::query::wait_class::{Classes, WaitClass};
 use crate::query::waits::blocked_ns;
-use stepscope_model::{ThreadId, Wait};
+use stepscope_model::{Step, ThreadId, Wait};
 
 /// Least share of the step.
 const LEAST: f64 = 5.0;
@@ -45,7 +45,14 @@ pub(super) fn step_waits(
     let (Some(loops), Some((count, _))) = (&seen.loops, seen.steps()) else { return Vec::new() };
     let steps = loops.main();
     let within = |blocked: Range<u64>| (steps.time_within(&blocked), steps.at(blocked.start));
-    of_threads(seen, class, (&seen.loop_threads(), count, seen.whole_ns()), counts, within)
+    let mut waits = of_threads(seen, class, (&seen.loop_threads(), count, seen.whole_ns()), counts, within);
+    // Who ends a wait may have waited for a thread without a CPU, and such time is no part of the whole. What the loop's thread runs stays in any case.
+    let run_ns =
+        |step: &Step| seen.off_cpu.spent(step.thread, step.start_ns..step.end_ns).map_or(0, |spent| spent.running);
+    let running = steps.rows().iter().map(run_ns).sum::<u64>() as f64 / steps.rows().len().max(1) as f64;
+    let most = (seen.whole_ns() - running).max(0.0);
+    waits.iter_mut().for_each(|wait| wait.gain = Gain::of_waiting(wait.ns.min(most), seen.whole_ns()));
+    waits
 }
 
 /// Without steps: waits of a class of each thread, that take 5 % of the time in which it runs or is blocked. It has to run for as

@@ -219,6 +219,28 @@ fn a_worker_that_is_late_for_want_of_a_cpu_is_not_told_from_one_with_more_work()
 }
 
 #[test]
+fn a_wait_gains_no_more_than_the_time_in_which_the_loop_does_not_run() {
+    // The loop waits for `holder`, which waits for `bus`, which another program keeps from its CPU for 600 us.
+    let mut drawing = drawing(&["holder", "bus"], "");
+    for step in 0..STEPS {
+        let (start, done) = (step * STEP_NS + 300_000, step * STEP_NS + 900_000);
+        let woken = |mut drawing: Drawing, thread: &str, end: u64, runnable_ns: u64, by: &str| {
+            let by = drawing.thread(by);
+            let stack = "sim::Latest;pthread_mutex_lock";
+            let mut drawing = drawing.blocked_then_runnable(thread, start..end, runnable_ns, stack);
+            drawing.capture.waits.change_last(|wait| wait.waker = Some(by));
+            drawing
+        };
+        drawing = woken(drawing, "bus", done, 599_000, "main");
+        drawing = woken(drawing, "holder", done, 0, "bus");
+        drawing = woken(drawing, "main", start + 699_000, 0, "holder");
+    }
+    let rows = of_kind(drawing, "lock-wait");
+    let share: f64 = rows[0].rsplit(" | ").next().and_then(|share| share.parse().ok()).expect("a gain");
+    assert!(rows[0].starts_with("lock-wait | sim::Latest") && (20.0..30.0).contains(&share), "{rows:?}");
+}
+
+#[test]
 fn threads_that_wait_for_jobs_have_no_barrier_with_who_hands_them_out() {
     // `front` works for 900 us of each step, and then wakes two threads and the loop.
     let waiting_at = |place: &str| {
