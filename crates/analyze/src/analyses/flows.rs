@@ -26,7 +26,7 @@ use stepscope_model::{Column, Columns, FlowEvent, FlowStage, NO_ROS2, Note, Note
 use stepscope_stats::Distribution;
 
 use crate::analysis::{Analysis, AnalysisOption, OptionValues, ReportSection, View};
-use crate::query::flows::{Ends, Flows};
+use crate::query::flows::{Ends, Flows, Message};
 use crate::query::select::Selection;
 use crate::query::weights::percent;
 
@@ -98,7 +98,8 @@ struct Edges {
 }
 
 impl Edges {
-    fn of(selection: &Selection<'_>) -> Self {
+    /// `stages_of` gives the stages of an arrival.
+    fn of(selection: &Selection<'_>, stages_of: impl Fn(&Message<'_>, &FlowEvent) -> Vec<(StageName, u64)>) -> Self {
         let flows = Flows::of(selection);
         let mut ends = Ends::default();
         let mut all = Self { edges: BTreeMap::new(), published: BTreeMap::new(), unpublished: flows.unpublished };
@@ -122,9 +123,8 @@ impl Edges {
                 if edge.arrived.last().is_some_and(|last| last.number == number) {
                     continue;
                 }
-                let way = message.way(arrival, selection);
                 let latency_ns = arrival.time_ns - message.published.time_ns;
-                edge.arrived.push(Arrived { number, latency_ns, stages: named_stages(&way) });
+                edge.arrived.push(Arrived { number, latency_ns, stages: stages_of(message, arrival) });
             }
         }
         all
@@ -267,7 +267,7 @@ pub(crate) struct Totals {
 impl Totals {
     /// `None` if no message arrived.
     pub fn of(selection: &Selection<'_>) -> Option<Self> {
-        let edges = Edges::of(selection);
+        let edges = Edges::of(selection, |_, _| Vec::new());
         let rows = edges.rows(Deadline::default());
         let sum = |of: fn(&Row<'_>) -> u64| rows.iter().map(of).sum::<u64>();
         let (late, lost) = (sum(|row| row.late), sum(|row| row.lost));
@@ -285,7 +285,7 @@ impl Totals {
 /// The tables `flows` and `flow_stages`: rows by topic, publisher and subscriber.
 pub fn tables(selection: &Selection<'_>, options: &OptionValues) -> Vec<Table> {
     let deadline = Deadline::of(options);
-    let edges = Edges::of(selection);
+    let edges = Edges::of(selection, |message, arrival| named_stages(&message.way(arrival, selection)));
     let rows = edges.rows(deadline);
     let bound = |name: &str, doc: &str| {
         Column::duration(name, &format!("{doc} bound of its 95 % confidence interval.")).detail()

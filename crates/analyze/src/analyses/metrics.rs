@@ -100,6 +100,39 @@ pub fn names<'m>(metrics: impl IntoIterator<Item = &'m Metric>) -> Vec<Cow<'stat
     names
 }
 
+/// A metric of one variant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VariantMetric {
+    /// Its name.
+    pub name: Cow<'static, str>,
+    /// Its unit.
+    pub unit: String,
+    /// The index of the variant.
+    pub variant: usize,
+    /// A value for each run that has the metric. Never empty.
+    pub values: Vec<f64>,
+}
+
+impl VariantMetric {
+    /// The mean of the runs.
+    pub fn mean(&self) -> f64 {
+        self.values.iter().sum::<f64>() / self.values.len() as f64
+    }
+}
+
+/// The metrics of the runs of several variants: by [name](names), then by variant. A variant without a metric has no row of it.
+pub fn by_variant(variants: &[Vec<&[Metric]>]) -> Vec<VariantMetric> {
+    let of_variant = |name: &Cow<'static, str>, variant: usize| {
+        let of_run = |run: &&'_ [Metric]| run.iter().find(|metric| metric.name == *name).cloned();
+        let found: Vec<Metric> = variants[variant].iter().filter_map(of_run).collect();
+        let unit = found.first()?.unit.clone();
+        let values = found.iter().map(|metric| metric.value).collect();
+        Some(VariantMetric { name: name.clone(), unit, variant, values })
+    };
+    let names = names(variants.iter().flatten().copied().flatten());
+    names.iter().flat_map(|name| (0..variants.len()).filter_map(|variant| of_variant(name, variant))).collect()
+}
+
 /// The place of a metric in tables. The user's own come first, so that a limit on rows does not hide them.
 pub fn place(name: &str) -> usize {
     NAMES.iter().position(|known| *known == name).map_or(0, |index| index + 1)
@@ -146,7 +179,7 @@ pub const NAMES: [&str; 37] = [
     "cache.branch_miss_rate",
 ];
 
-/// The figures that a change is judged by first, the most telling first; after the user's own.
+/// The figures that a change is judged by first, the most informative first; after the user's own.
 pub const HEADLINES: [&str; 5] = ["step.median", "step.mean", "wall", "cpu", "rtf"];
 
 /// Whether a metric is one of the headline figures: one of [`HEADLINES`], or one of the [user's own](is_own_headline). The length of

@@ -10,7 +10,7 @@
 
 use stepscope_model::{CaptureInfo, Column, Columns, Kind, Phase, Table, Value, note};
 
-use crate::analyses::metrics::{self, Metric};
+use crate::analyses::metrics::{self, Metric, VariantMetric};
 use crate::query::basis::Basis;
 use crate::query::select::Selection;
 
@@ -28,29 +28,19 @@ struct Row<'a> {
     scenario: &'a str,
     phase: Option<Phase>,
     variant: &'a str,
-    metric: String,
-    unit: String,
-    values: Vec<f64>,
+    metric: VariantMetric,
     first: f64,
 }
 
 impl Row<'_> {
-    fn value(&self) -> f64 {
-        mean(&self.values)
-    }
-
     /// Of several runs.
     fn extreme(&self, of: fn(f64, f64) -> f64) -> Option<f64> {
-        self.values.iter().copied().reduce(of).filter(|_| self.values.len() > 1)
+        self.metric.values.iter().copied().reduce(of).filter(|_| self.metric.values.len() > 1)
     }
 
     fn of_first(&self) -> Option<f64> {
-        (self.first > 0.0).then(|| 100.0 * self.value() / self.first)
+        (self.first > 0.0).then(|| 100.0 * self.metric.mean() / self.first)
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// The table `variants`. `None` if no scenario has several variants.
@@ -61,21 +51,21 @@ pub fn table(selections: &[Selection<'_>]) -> Option<Table> {
     }
     let has_several = |of: fn(&Row<'_>) -> bool| rows.iter().any(of) && !rows.iter().all(of);
     let has_phases = has_several(|row| row.phase == Some(Phase::Steady));
-    let has_runs = rows.iter().any(|row| row.values.len() > 1);
+    let has_runs = rows.iter().any(|row| row.metric.values.len() > 1);
     let in_row_unit = |name: &str, doc: &str| Column::new(name, Kind::InRowUnit, "", doc);
     let mut table = Columns::<Row<'_>>::new()
         .with(Column::text("scenario", "The scenario.").grouping(), |row| row.scenario.into())
         .with_if(has_phases, Column::text("phase", "The phase.").grouping(), |row| {
             row.phase.map(|phase| phase.to_string()).into()
         })
-        .with(Column::text("metric", "What is measured.").grouping(), |row| row.metric.as_str().into())
-        .with(Column::text("unit", "Its unit.").detail(), |row| row.unit.as_str().into())
+        .with(Column::text("metric", "What is measured.").grouping(), |row| (&*row.metric.name).into())
+        .with(Column::text("unit", "Its unit.").detail(), |row| row.metric.unit.as_str().into())
         .text("variant", "The variant.", |row| row.variant.into())
-        .with(in_row_unit("value", "Mean of the runs."), |row| row.value().into())
+        .with(in_row_unit("value", "Mean of the runs."), |row| row.metric.mean().into())
         .with_if(has_runs, in_row_unit("low", "Lowest of the runs."), |row| row.extreme(f64::min).into())
         .with_if(has_runs, in_row_unit("high", "Highest of the runs."), |row| row.extreme(f64::max).into())
         .percentage("of_first", "The value, as a percentage of the first variant's.", |row| Value::from(row.of_first()))
-        .with(Column::count("runs", "runs", "Runs.").detail(), |row| row.values.len().into())
+        .with(Column::count("runs", "runs", "Runs.").detail(), |row| row.metric.values.len().into())
         .essential("scenario metric variant value of_first")
         .table("variants", "Variants side by side", &rows);
     table.note(note!(Hint, "`stepscope compare RUN` says which of these differences are significant."));
@@ -117,31 +107,28 @@ fn rows<'s>(runs: &Runs<'s, '_>) -> Vec<Row<'s>> {
         runs.iter().map(|run| metrics::of(run, basis).into_iter().filter(is_figure).collect()).collect();
     let info = &runs[0].capture().info;
     let variants = variants(runs);
-    let mut rows = Vec::new();
     let walls = || measured.iter().flatten().filter(|metric| metric.name == "wall").map(|metric| metric.value);
     let longest = walls().fold(0.0, f64::max);
     let is_fixed = info.phase != Some(Phase::Loading) && walls().all(|wall| longest < FIXED_TIME * wall);
-    for name in metrics::names(measured.iter().flatten()).into_iter().filter(|name| !(is_fixed && name == "wall")) {
-        let mut first = None;
-        for variant in &variants {
-            let of_variant = runs.iter().zip(&measured);
-            let of_variant = of_variant.filter(|(run, _)| run.capture().info.variant.as_deref() == Some(variant));
-            let found: Vec<&Metric> =
-                of_variant.filter_map(|(_, metrics)| metrics.iter().find(|metric| metric.name == name)).collect();
-            let Some(metric) = found.first() else { continue };
-            let values: Vec<f64> = found.iter().map(|metric| metric.value).collect();
-            rows.push(Row {
-                scenario: info.scenario.as_deref().unwrap_or_default(),
-                phase: info.phase,
-                variant,
-                metric: name.to_string(),
-                unit: metric.unit.clone(),
-                first: *first.get_or_insert_with(|| mean(&values)),
-                values,
-            });
-        }
-    }
-    rows
+    let of_variant = |variant: &&str| {
+        let runs = runs.iter().zip(&measured);
+        let runs = runs.filter(|(run, _)| run.capture().info.variant.as_deref() == Some(variant));
+        runs.map(|(_, metrics)| &**metrics).collect()
+    };
+    let metrics = metrics::by_variant(&variants.iter().map(of_variant).collect::<Vec<Vec<&[Metric]>>>());
+    let of_metric = |metrics: &[VariantMetric]| {
+        let first = metrics[0].mean();
+        let row = |metric: &VariantMetric| Row {
+            scenario: info.scenario.as_deref().unwrap_or_default(),
+            phase: info.phase,
+            variant: variants[metric.variant],
+            metric: metric.clone(),
+            first,
+        };
+        metrics.iter().map(row).collect::<Vec<Row<'s>>>()
+    };
+    let by_name = metrics.chunk_by(|a, b| a.name == b.name);
+    by_name.filter(|metrics| !(is_fixed && metrics[0].name == "wall")).flat_map(of_metric).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::judge::Assessment;
 use super::rows::Row;
 use super::side::Side;
 use super::tables::{cost_column, heading};
-use crate::analyses::metrics;
+use crate::analyses::metrics::{self, Metric};
 
 /// Families that have a table of the chain.
 const FAMILIES: [(Family, &str); 3] = [
@@ -41,29 +41,22 @@ pub(super) fn tables(sides: &[Side], to_first: &[Comparison], to_previous: &[Com
 
 /// The metrics of the whole run.
 pub(super) fn metrics_table(sides: &[Side], to_first: &[Comparison], to_previous: &[Comparison]) -> Table {
-    let names = metrics::names(sides.iter().flat_map(|side| &side.runs).flat_map(|run| &run.metrics));
-    let mut links = Vec::new();
-    for name in &names {
-        let assessment = |comparisons, place| metric_in(comparisons, place, name);
-        for (place, side) in sides.iter().enumerate() {
-            let values: Vec<_> =
-                side.runs.iter().filter_map(|run| run.metrics.iter().find(|one| one.name == *name)).collect();
-            let Some(first) = values.first() else { continue };
-            links.push(Link {
-                name,
-                unit: &first.unit,
-                variant: &side.name,
-                value: values.iter().map(|one| one.value).sum::<f64>() / values.len() as f64,
-                to_first: assessment(to_first, place),
-                to_previous: assessment(to_previous, place),
-            });
-        }
-    }
+    let measured: Vec<Vec<&[Metric]>> =
+        sides.iter().map(|side| side.runs.iter().map(|run| &*run.metrics).collect()).collect();
+    let metrics = metrics::by_variant(&measured);
+    let links = metrics.iter().map(|metric| Link {
+        name: &metric.name,
+        unit: &metric.unit,
+        variant: &sides[metric.variant].name,
+        value: metric.mean(),
+        to_first: metric_in(to_first, metric.variant, &metric.name),
+        to_previous: metric_in(to_previous, metric.variant, &metric.name),
+    });
     Columns::<Link<'_>>::new()
         .with(Column::text("metric", "Metric of the whole run.").essential().grouping(), |link| link.name.into())
         .with(Column::text("unit", "Its unit.").detail(), |link| link.unit.into())
         .with_all(variant_columns(Column::new("value", Kind::InRowUnit, "", "Mean of its runs.")))
-        .table("compare_chain", "Variant by variant", links)
+        .table("compare_chain", "Variant by variant", links.collect::<Vec<_>>())
 }
 
 /// The assessment of a metric of the variant at this place; the first variant has none.
