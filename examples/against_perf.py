@@ -98,9 +98,9 @@ def record_with_perf(lab: pathlib.Path, name: str, phase: str, data: pathlib.Pat
 
 
 def rows_of(ours: dict, theirs: dict, count: int) -> list:
-    # What is around everything says nothing.
-    told = [name for name in {*ours, *theirs} if min(ours.get(name, 0), theirs.get(name, 0)) < 99]
-    names = sorted(told, key=lambda name: (-max(ours.get(name, 0), theirs.get(name, 0)), name))
+    # Functions around all samples are left out.
+    shown = [name for name in {*ours, *theirs} if min(ours.get(name, 0), theirs.get(name, 0)) < 99]
+    names = sorted(shown, key=lambda name: (-max(ours.get(name, 0), theirs.get(name, 0)), name))
     return [f"| `{name}` | {ours.get(name, 0):.1f} | {theirs.get(name, 0):.1f} |" for name in names[:count]]
 
 

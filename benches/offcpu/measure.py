@@ -47,10 +47,10 @@ def run(name, command):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    told = re.search(r"tokens (\d+) cpu_ns (\d+) switches (\d+)", done.stdout + done.stderr)
-    if not told:
+    printed = re.search(r"tokens (\d+) cpu_ns (\d+) switches (\d+)", done.stdout + done.stderr)
+    if not printed:
         return None
-    tokens, cpu_ns, switches = map(int, told.groups())
+    tokens, cpu_ns, switches = map(int, printed.groups())
     whole = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e9
     recorder = 0
     if name in (AGGREGATED, THINNED):

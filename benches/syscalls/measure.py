@@ -37,10 +37,10 @@ def run(command):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    told = re.search(r"calls (\d+) wall_ns (\d+) cpu_ns (\d+)", done.stdout + done.stderr)
-    if not told:
+    printed = re.search(r"calls (\d+) wall_ns (\d+) cpu_ns (\d+)", done.stdout + done.stderr)
+    if not printed:
         return None
-    calls, wall_ns, _ = map(int, told.groups())
+    calls, wall_ns, _ = map(int, printed.groups())
     whole = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e9
     return wall_ns / calls, whole / calls
 

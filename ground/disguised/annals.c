@@ -69,8 +69,8 @@ int main(int argc, char **argv) {
     enum { years = 30000 };
     struct year *all = simulate(years, 500);
     struct text text = chronicle(all, years, slow);
-    double told = style(&text, 3000);
-    printf("%zu %.4f\n", text.length, told);
+    double width = style(&text, 3000);
+    printf("%zu %.4f\n", text.length, width);
     free(text.start);
     free(all);
     return 0;

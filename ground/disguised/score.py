@@ -35,22 +35,22 @@ class Subject:
     def __init__(self, source):
         self.source = source
         self.name = source.stem
-        told = dict(re.findall(r"^(?://|#) (\w+): (.*)$", source.read_text(), re.M))
-        self.defect = told["defect"]
-        self.kinds = [kind.strip() for kind in told["kinds"].split(",")]
+        header = dict(re.findall(r"^(?://|#) (\w+): (.*)$", source.read_text(), re.M))
+        self.defect = header["defect"]
+        self.kinds = [kind.strip() for kind in header["kinds"].split(",")]
         # Without a defect, all of its findings are false.
         self.has_defect = self.kinds != ["-"]
-        self.guilty = [] if told["guilty"] == "-" else [name.strip() for name in told["guilty"].split(",")]
-        self.phase = told.get("phase", "steady")
-        self.build = told.get("build", "-O2 -g").split()
+        self.guilty = [] if header["guilty"] == "-" else [name.strip() for name in header["guilty"].split(",")]
+        self.phase = header.get("phase", "steady")
+        self.build = header.get("build", "-O2 -g").split()
         # The options of the compiler without the defect, if those are the defect.
-        self.mended = told.get("mended")
-        self.libraries = told.get("libraries", "").split()
-        self.strip = told.get("strip")
-        self.options = told.get("options", "").split()
+        self.mended = header.get("mended")
+        self.libraries = header.get("libraries", "").split()
+        self.strip = header.get("strip")
+        self.options = header.get("options", "").split()
         # A batch program ends by itself before that.
-        self.seconds = told.get("seconds", SECONDS)
-        self.needs = told.get("needs", "").split()
+        self.seconds = header.get("seconds", SECONDS)
+        self.needs = header.get("needs", "").split()
         self.is_plain = AS_A_USER or not re.search(r"[\"']ready|loop\.hpp", source.read_text())
 
     def missing(self):
@@ -173,7 +173,7 @@ def findings(folder, subject, setting):
     return rows
 
 
-def told(finding):
+def describe(finding):
     share = finding["gain_share"]
     gain = "no gain" if share is None else f"{share:.0f} %"
     return f"{finding['kind']} at `{finding['function'] or '-'}` ({gain}, {finding['confidence']})"
@@ -209,9 +209,9 @@ def main():
         false = [one for one in control if (one["gain_share"] or 0) > MOST_OF_CONTROL]
         recalled += right
         silent += not false
-        first = "; ".join(map(told, slow[:2])) or "nothing"
+        first = "; ".join(map(describe, slow[:2])) or "nothing"
         recall = "yes" if right else "no" if subject.has_defect else "no defect"
-        print(f"| `{subject.name}` | {recall} | {first} | {'; '.join(map(told, false)) or 'silent'} |")
+        print(f"| `{subject.name}` | {recall} | {first} | {'; '.join(map(describe, false)) or 'silent'} |")
     number = len(subjects)
     defects = sum(one.has_defect for one, _ in subjects)
     print(f"\nrecall {recalled} of {defects}; precision {silent} of {number}")

@@ -38,11 +38,11 @@ const WRAPPERS: [start: string, argument: number][] = [
 /** The forms of a name. Parsing a name is slower than choosing; keep the result. */
 export function formsOf(name: string): Forms {
   const form = (text: string): Form => ({ text, columns: columnsOf(text) });
-  const told = wrapped(name) ?? name;
-  const { template, parameters } = argumentsOf(told);
-  const bare = withoutArguments(told, { template, parameters });
+  const readable = wrapped(name) ?? name;
+  const { template, parameters } = argumentsOf(readable);
+  const bare = withoutArguments(readable, { template, parameters });
   const { qualified, lastTwo, last } = parts(bare);
-  return { whole: form(name), bare: [bare, bare.slice(qualified), bare.slice(lastTwo), bare.slice(last)].map(form), name: told, template };
+  return { whole: form(name), bare: [bare, bare.slice(qualified), bare.slice(lastTwo), bare.slice(last)].map(form), name: readable, template };
 }
 
 /** The longest form in at most `columns` columns, or the start of the last; undefined if not even that fits. */

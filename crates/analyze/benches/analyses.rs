@@ -164,7 +164,7 @@ fn main() {
         capture.threads.len()
     );
     let owned = Ownership { namespaces: vec!["gz::".into()], ..Ownership::default() }.compile().expect("a pattern");
-    timed("functions told apart and judged", || Functions::of(&capture, &owned));
+    timed("functions distinguished and judged", || Functions::of(&capture, &owned));
     let functions = Functions::of(&capture, &owned);
     let selection = Selection::all(&capture, &functions);
     let selections = std::slice::from_ref(&selection);

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_told_apart() {
+    fn operations_are_distinguished() {
         let decoded = DataSource::decode(source(0x04, 0x0a, 0, 0));
         assert_eq!((decoded.is_load, decoded.is_store), (false, true));
         assert!(DataSource::decode(u64::MAX).is_load);

@@ -220,7 +220,7 @@ pub enum Entry {
         thread: MarkThreadRef,
         /// When.
         time_ns: u64,
-        /// Simulated time then, where the program told it.
+        /// Simulated time then, if the program gave it.
         sim_time_ns: Option<i64>,
     },
     /// An iteration of another loop ended, and the next one began.
@@ -232,9 +232,9 @@ pub enum Entry {
         /// When.
         time_ns: u64,
     },
-    /// A reading that the program told.
+    /// A reading that the program gave.
     MarkedCounter {
-        /// The thread that told it.
+        /// The thread that gave it.
         thread: MarkThreadRef,
         /// What, with its unit.
         name: MarkNameRef,
@@ -282,7 +282,7 @@ pub struct Module {
     pub kind: ModuleKind,
     /// Path as mapped, or a name in brackets.
     pub path: String,
-    /// Build-id, where the kernel told it.
+    /// Build-id, if the kernel gave it.
     pub build_id: Option<Vec<u8>>,
 }
 

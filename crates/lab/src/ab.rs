@@ -66,36 +66,36 @@ pub enum Disturbed {
     Kept,
 }
 
-/// The side of a comparison.
+/// The role of a variant in a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum Role {
     /// The baseline.
     Baseline,
     /// The candidate.
     Candidate,
 }
 
-impl Side {
-    const BOTH: [Side; 2] = [Side::Baseline, Side::Candidate];
+impl Role {
+    const BOTH: [Role; 2] = [Role::Baseline, Role::Candidate];
 
     fn other(self) -> Self {
         match self {
-            Side::Baseline => Side::Candidate,
-            Side::Candidate => Side::Baseline,
+            Role::Baseline => Role::Candidate,
+            Role::Candidate => Role::Baseline,
         }
     }
 
     fn letter(self) -> char {
         match self {
-            Side::Baseline => 'A',
-            Side::Candidate => 'B',
+            Role::Baseline => 'A',
+            Role::Candidate => 'B',
         }
     }
 
     fn of(self, pair: &Pair) -> &Trial {
         match self {
-            Side::Baseline => &pair.baseline,
-            Side::Candidate => &pair.candidate,
+            Role::Baseline => &pair.baseline,
+            Role::Candidate => &pair.candidate,
         }
     }
 }
@@ -111,12 +111,12 @@ impl Order {
         Self { random: SplitMix64::new(seed) }
     }
 
-    fn first(&mut self) -> Side {
-        Side::BOTH[self.random.below(2)]
+    fn first(&mut self) -> Role {
+        Role::BOTH[self.random.below(2)]
     }
 
     /// Which variant comes first in each round.
-    fn rounds(&mut self, count: u32) -> Vec<Side> {
+    fn rounds(&mut self, count: u32) -> Vec<Role> {
         let mut firsts = Vec::new();
         while firsts.len() < count as usize {
             let first = self.first();
@@ -133,7 +133,7 @@ pub struct Plan {
     pairs: Pairs,
     options: Options,
     /// For each pair, the first variant of each round.
-    rounds: Vec<Vec<Side>>,
+    rounds: Vec<Vec<Role>>,
     order: Order,
 }
 
@@ -189,14 +189,14 @@ impl Plan {
         let rounds = self.pairs.pairs.iter().zip(&self.rounds);
         let trials = rounds.flat_map(|(pair, firsts)| {
             firsts.iter().enumerate().flat_map(|(round, &first)| {
-                [first, first.other()].map(|side| numbered(side.of(pair), round as u32 + 1))
+                [first, first.other()].map(|role| numbered(role.of(pair), round as u32 + 1))
             })
         });
         trials.collect()
     }
 
     fn info(&self) -> AbInfo {
-        let letters = |firsts: &Vec<Side>| {
+        let letters = |firsts: &Vec<Role>| {
             firsts.iter().flat_map(|&first| [first.letter(), first.other().letter()]).collect::<String>()
         };
         let scenarios = self.pairs.pairs.iter().map(|pair| pair.baseline.scenario.name.clone());
@@ -289,7 +289,7 @@ struct Round {
 
 impl Turns<'_> {
     /// Runs the planned rounds, whose first trial has the index `planned`, and then repeats disturbed ones.
-    fn conduct(mut self, planned: usize, firsts: &[Side], context: &mut Context<'_>) -> Result<(), RunError> {
+    fn conduct(mut self, planned: usize, firsts: &[Role], context: &mut Context<'_>) -> Result<(), RunError> {
         if !self.warm_up(context) {
             return Ok(());
         }
@@ -317,11 +317,11 @@ impl Turns<'_> {
     fn warm_up(&mut self, context: &mut Context<'_>) -> bool {
         let folder = self.run.folder().join(WARM_FOLDER);
         for _ in 0..self.options.warm {
-            for side in Side::BOTH {
+            for role in Role::BOTH {
                 if self.is_interrupted(context) {
                     return false;
                 }
-                execute(side.of(self.pair), &folder, context);
+                execute(role.of(self.pair), &folder, context);
                 let _ = fs::remove_dir_all(&folder);
             }
         }
@@ -332,16 +332,16 @@ impl Turns<'_> {
     fn round(
         &mut self,
         number: u32,
-        first: Side,
+        first: Role,
         indices: [usize; 2],
         context: &mut Context<'_>,
     ) -> Result<bool, RunError> {
         let sides = [first, first.other()];
-        for (side, index) in sides.into_iter().zip(indices) {
+        for (role, index) in sides.into_iter().zip(indices) {
             if self.is_interrupted(context) {
                 break;
             }
-            let trial = numbered(side.of(self.pair), number);
+            let trial = numbered(role.of(self.pair), number);
             let before = self.calm.before(context.interrupt, context.listener);
             if self.is_interrupted(context) {
                 break;
@@ -350,8 +350,8 @@ impl Turns<'_> {
         }
         let [earlier, later] = indices;
         let round = match first {
-            Side::Baseline => Round { baseline: earlier, candidate: later },
-            Side::Candidate => Round { baseline: later, candidate: earlier },
+            Role::Baseline => Round { baseline: earlier, candidate: later },
+            Role::Candidate => Round { baseline: later, candidate: earlier },
         };
         if indices.iter().all(|&index| self.run.trials()[index].result.is_recorded()) {
             self.rounds.push(round);
@@ -393,7 +393,7 @@ impl Turns<'_> {
             }
             number += 1;
             let first = self.order.first();
-            let indices = [first, first.other()].map(|side| self.run.plan(&numbered(side.of(self.pair), number)));
+            let indices = [first, first.other()].map(|role| self.run.plan(&numbered(role.of(self.pair), number)));
             let before = self.rounds.len();
             self.round(number, first, indices, context)?;
             if self.rounds.len() == before {
@@ -430,7 +430,7 @@ impl Turns<'_> {
 mod tests {
     use super::*;
 
-    fn letters(firsts: &[Side]) -> String {
+    fn letters(firsts: &[Role]) -> String {
         firsts.iter().flat_map(|&first| [first.letter(), first.other().letter()]).collect()
     }
 

@@ -39,7 +39,7 @@ mod recording;
 mod results;
 
 pub(crate) use self::folder::write_file;
-pub use self::folder::{LATEST, RUN_FILE, RUNS_FOLDER, Run, RunError, Sides};
+pub use self::folder::{ComparedCaptures, LATEST, RUN_FILE, RUNS_FOLDER, Run, RunError};
 pub use self::info::{AbInfo, RunInfo, SET_ASIDE, SweepInfo, TrialInfo};
 #[cfg(feature = "record")]
 pub use self::results::{REPORT_FILE, RunResults, analyse, record_and_report};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stepscope_store::{KEYS, Selection, StoreError};
+use stepscope_store::{KEYS, StoreError, StoreSource};
 
 /// The name of the copy of a lab file in a store.
 pub(crate) const LAB_COPY: &str = "_stepscope.toml";
@@ -16,6 +16,6 @@ pub(crate) fn lab_of(capture: &Path) -> Option<PathBuf> {
 
 /// Folders of the captures that a source names in a store: `store:DIR/KEY=VALUE/...`. `None` for other sources.
 pub(crate) fn captures(source: &Path) -> Option<Result<Vec<PathBuf>, StoreError>> {
-    let selection = Selection::parse(source.to_str()?)?;
+    let selection = StoreSource::parse(source.to_str()?)?;
     Some(selection.and_then(|selection| selection.captures()))
 }

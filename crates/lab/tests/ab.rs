@@ -13,7 +13,7 @@ use stepscope_lab::ab::{Disturbed, Options, Plan, record};
 use stepscope_lab::event::Event;
 use stepscope_lab::execution::Context;
 use stepscope_lab::outcome::{Outcome, Stage};
-use stepscope_lab::run::{Run, SET_ASIDE, Sides};
+use stepscope_lab::run::{ComparedCaptures, Run, SET_ASIDE};
 use stepscope_model::{Phase, disk};
 
 const OPTIONS: Options = Options { runs: 2, warm: 0, seed: 1, patience: Duration::ZERO, disturbed: Disturbed::Again };
@@ -65,7 +65,7 @@ fn sides_of(run: &Run) -> Vec<(String, Vec<String>, Vec<String>)> {
     let inside = |folders: Vec<PathBuf>| -> Vec<String> {
         folders.iter().map(|folder| folder.strip_prefix(run.folder()).unwrap().display().to_string()).collect()
     };
-    let of = |sides: Sides| (sides.scenario, inside(sides.baseline), inside(sides.candidate));
+    let of = |sides: ComparedCaptures| (sides.scenario, inside(sides.baseline), inside(sides.candidate));
     run.sides().into_iter().map(of).collect()
 }
 

@@ -104,7 +104,7 @@ pub(crate) struct Held {
     /// The latest time in the log at the last round.
     until_ns: u64,
     /// When viewers heard of the state.
-    told: Instant,
+    state_sent: Instant,
 }
 
 impl Shared {
@@ -122,7 +122,7 @@ impl Shared {
             rounds: 0,
             snapshot_rounds: 0,
             until_ns: 0,
-            told: Instant::now(),
+            state_sent: Instant::now(),
         };
         let (folder, viewers) = (folder.to_owned(), Viewers::new(QUEUE_BYTES));
         Self { folder, options, viewers, requests, unnamed, held: Mutex::new(held) }
@@ -164,7 +164,7 @@ impl Shared {
     }
 
     fn tell(&self, held: &mut Held) {
-        held.told = Instant::now();
+        held.state_sent = Instant::now();
         if !self.viewers.is_empty() {
             self.viewers.send(&encoder::state(&held.state));
         }
@@ -287,7 +287,7 @@ impl Held {
         if !shared.viewers.is_empty() && (is_over || self.snapshot_since.elapsed() >= every) {
             shared.ask_for_snapshot(self);
         }
-        if is_over || self.told.elapsed() >= TELL_AFTER {
+        if is_over || self.state_sent.elapsed() >= TELL_AFTER {
             shared.tell(self);
         }
     }

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_a_job_are_told_apart_by_their_program() {
+    fn processes_of_a_job_are_distinguished_by_their_program() {
         let parts =
             ["/usr/lib/gcc/x86_64-linux-gnu/12/cc1plus", "/usr/bin/x86_64-linux-gnu-as", "/usr/bin/ld.bfd", "/bin/sh"]
                 .map(part);

@@ -17,7 +17,7 @@
 //!
 //! What keeps it cheap: files that are read each time stay open; texts are parsed where they lie; what the namespace of a network or a
 //! control group says is read once for all its processes; the machine's processes are listed only when one was started. Figures
-//! that cost more are read in turn, and the more rarely the more they cost ([`Pace`]).
+//! that cost more are read one after another, and less often the more they cost ([`Pace`]).
 //!
 //! A [`Log`] is an ordinary raw log, so `stepscope recover` and every reader of captures understand it.
 

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traffic_is_read_by_interface_and_told_from_that_of_other_namespaces() {
+    fn traffic_is_read_by_interface_and_distinguished_from_that_of_other_namespaces() {
         let text =
             b"Inter-|   Receive    |  Transmit\n face |bytes packets\n    lo: 100 2 0 1 0 0 0 0 200 3 0 4 0 0 0 0\n";
         let mut readings = Readings::default();

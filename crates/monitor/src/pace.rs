@@ -1,8 +1,8 @@
 //! How often figures are read.
 //!
-//! A figure that costs more is read in turn: at its own interval, or more rarely, so that all figures of its kind together take no
+//! A figure that costs more is read less often: at its own interval, or more rarely, so that all figures of its kind together take no
 //! more than a fixed share of one CPU. One process with many gigabytes, whose `smaps_rollup` takes 100 ms, therefore does not make
-//! the monitor dear, and one with 500 threads does not either.
+//! the monitor expensive, and one with 500 threads does not either.
 
 use std::time::Duration;
 
@@ -29,15 +29,15 @@ impl Pace {
 
 /// When a figure is read next.
 #[derive(Debug, Clone, Copy)]
-pub struct Turn {
+pub struct ReadTimer {
     every_ns: u64,
     next_ns: u64,
     /// The longest interval so far.
     longest_ns: u64,
 }
 
-impl Turn {
-    /// A turn that is due at once.
+impl ReadTimer {
+    /// A timer that is due at once.
     pub fn new(every: Duration) -> Self {
         Self { every_ns: every.as_nanos() as u64, next_ns: 0, longest_ns: 0 }
     }
@@ -57,7 +57,7 @@ impl Turn {
         let affordable_ns = (cost_ns as f64 * among.max(1) as f64 / SHARE) as u64;
         let interval_ns = self.every_ns.max(affordable_ns);
         self.longest_ns = self.longest_ns.max(interval_ns);
-        // A reading that comes a little early must not miss its turn.
+        // A reading that comes a little early must not miss its time.
         self.next_ns = now_ns + interval_ns - interval_ns / 50;
     }
 
@@ -75,13 +75,13 @@ mod tests {
 
     #[test]
     fn a_cheap_figure_keeps_its_interval_and_a_dear_one_is_read_more_rarely() {
-        let mut turn = Turn::new(Duration::from_secs(10));
-        assert!(turn.is_due(0));
-        turn.was_read(S, 1_000, 100);
-        assert!(!turn.is_due(10 * S) && turn.is_due(11 * S));
+        let mut timer = ReadTimer::new(Duration::from_secs(10));
+        assert!(timer.is_due(0));
+        timer.was_read(S, 1_000, 100);
+        assert!(!timer.is_due(10 * S) && timer.is_due(11 * S));
         // 100 processes at 0.4 ms each take 40 ms: 0.05 % of a CPU at one round in 80 s.
-        turn.was_read(S, 400_000, 100);
-        assert!(!turn.is_due(79 * S) && turn.is_due(81 * S));
-        assert_eq!(turn.longest(), Duration::from_secs(80));
+        timer.was_read(S, 400_000, 100);
+        assert!(!timer.is_due(79 * S) && timer.is_due(81 * S));
+        assert_eq!(timer.longest(), Duration::from_secs(80));
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use stepscope_record::proc::{self, Io, SchedStat, Stat, Status};
 
 use crate::gpu::{Clients, GpuUse};
-use crate::pace::{Pace, Turn};
+use crate::pace::{Pace, ReadTimer};
 use crate::text::{HeldFile, kibibytes_of, read_whole};
 
 macro_rules! figures {
@@ -64,8 +64,8 @@ pub struct WatchedProcess {
     /// Absent where it may not be read.
     io: Option<HeldFile>,
     pub(crate) values: Values,
-    pub(crate) slow: Turn,
-    pub(crate) rare: Turn,
+    pub(crate) slow: ReadTimer,
+    pub(crate) rare: ReadTimer,
     threads: HashMap<u32, ThreadTotals>,
     /// Of threads that ended, as far as they were read.
     ended: ThreadTotals,
@@ -109,8 +109,8 @@ impl WatchedProcess {
             stat,
             io: readable(HeldFile::open(format!("/proc/{pid}/io"))),
             values: [None; FIGURES.len()],
-            slow: Turn::new(pace.slow),
-            rare: Turn::new(pace.rare),
+            slow: ReadTimer::new(pace.slow),
+            rare: ReadTimer::new(pace.rare),
             threads: HashMap::new(),
             ended: ThreadTotals::default(),
             gpu_fds: Vec::new(),

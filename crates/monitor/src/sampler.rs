@@ -13,11 +13,11 @@ use crate::cgroup::Cgroup;
 use crate::machine::Machine;
 use crate::network;
 use crate::nvml::Nvml;
-use crate::pace::{Pace, Turn};
+use crate::pace::{Pace, ReadTimer};
 use crate::process::{Units, WatchedProcess};
 use crate::readings::Readings;
 
-/// The share of an interval that figures read in turn may take within it, so that a first round does not come at once.
+/// The share of an interval that expensive figures may take within it, so that a first round does not come at once.
 const BURST: f64 = 0.005;
 
 /// Reads the processes of a set and the machine.
@@ -32,11 +32,11 @@ pub struct Sampler {
     nvml: Option<Nvml>,
     readings: Readings,
     units: Units,
-    finding: Turn,
-    sensors: Turn,
-    gpus: Turn,
-    networks: Turn,
-    cgroups: Turn,
+    finding: ReadTimer,
+    sensors: ReadTimer,
+    gpus: ReadTimer,
+    networks: ReadTimer,
+    cgroups: ReadTimer,
     own_network: Option<u64>,
     longest_slow: Duration,
     longest_rare: Duration,
@@ -66,11 +66,11 @@ impl Sampler {
                 tick_ns: (1_000_000_000 / proc::ticks_per_second()) as i64,
                 page_bytes: proc::page_bytes() as i64,
             },
-            finding: Turn::new(pace.usual),
-            sensors: Turn::new(pace.slow),
-            gpus: Turn::new(pace.slow),
-            networks: Turn::new(pace.usual),
-            cgroups: Turn::new(pace.usual),
+            finding: ReadTimer::new(pace.usual),
+            sensors: ReadTimer::new(pace.slow),
+            gpus: ReadTimer::new(pace.slow),
+            networks: ReadTimer::new(pace.usual),
+            cgroups: ReadTimer::new(pace.usual),
             own_network: network::own_namespace(),
             longest_slow: pace.slow,
             longest_rare: pace.rare,
@@ -118,7 +118,7 @@ impl Sampler {
         self.find(now_ns);
         self.read_processes();
         self.update_labels();
-        self.read_in_turn(now_ns);
+        self.read_due(now_ns);
         self.read_machine(now_ns);
     }
 
@@ -146,7 +146,7 @@ impl Sampler {
             && selection.containers.is_empty()
     }
 
-    /// What could not be read, and how often dear figures were.
+    /// What could not be read, and how often expensive figures were.
     pub fn notes(&self) -> Vec<String> {
         let seconds = |duration: Duration| duration.as_secs_f64().round();
         let mut notes = vec![format!(
@@ -200,20 +200,20 @@ impl Sampler {
         self.most_denied = self.most_denied.max(self.processes.values().filter(|process| process.is_denied()).count());
     }
 
-    /// Reads dear figures of the processes whose turn it is, as far as the interval allows: those that are due for longest come first.
-    fn read_in_turn(&mut self, now_ns: u64) {
+    /// Reads the expensive figures that are due, as far as the interval allows. Those that have been due for longest come first.
+    fn read_due(&mut self, now_ns: u64) {
         let budget_ns = (self.pace.usual.as_nanos() as f64 * BURST) as u64;
         let begin_ns = clock::thread_cpu_ns();
         let among = self.processes.len();
-        let turns =
+        let timers =
             |process: &WatchedProcess| [(false, process.slow, process.pid()), (true, process.rare, process.pid())];
-        let due = self.processes.values().flat_map(turns).filter(|(_, turn, _)| turn.is_due(now_ns));
-        let mut due: Vec<(bool, u64, u32)> = due.map(|(rarely, turn, pid)| (rarely, turn.due_ns(), pid)).collect();
+        let due = self.processes.values().flat_map(timers).filter(|(_, timer, _)| timer.is_due(now_ns));
+        let mut due: Vec<(bool, u64, u32)> = due.map(|(rarely, timer, pid)| (rarely, timer.due_ns(), pid)).collect();
         due.sort_unstable();
         for (rarely, _, pid) in due {
             let Some(process) = self.processes.get_mut(&pid) else { continue };
             let cpu_before_ns = clock::thread_cpu_ns();
-            let (turn, longest) = match rarely {
+            let (timer, longest) = match rarely {
                 true => {
                     process.read_rare(&mut self.buffer);
                     (&mut process.rare, &mut self.longest_rare)
@@ -224,8 +224,8 @@ impl Sampler {
                 }
             };
             let now_cpu_ns = clock::thread_cpu_ns();
-            turn.was_read(now_ns, now_cpu_ns.saturating_sub(cpu_before_ns), among);
-            *longest = turn.longest().max(*longest);
+            timer.was_read(now_ns, now_cpu_ns.saturating_sub(cpu_before_ns), among);
+            *longest = timer.longest().max(*longest);
             if now_cpu_ns.saturating_sub(begin_ns) > budget_ns {
                 return;
             }
@@ -268,11 +268,11 @@ impl Sampler {
 }
 
 /// Reads if it is time, and notes the cost.
-fn timed(turn: &mut Turn, now_ns: u64, read: impl FnOnce()) {
-    if turn.is_due(now_ns) {
+fn timed(timer: &mut ReadTimer, now_ns: u64, read: impl FnOnce()) {
+    if timer.is_due(now_ns) {
         let cpu_before_ns = clock::thread_cpu_ns();
         read();
-        turn.was_read(now_ns, clock::thread_cpu_ns().saturating_sub(cpu_before_ns), 1);
+        timer.was_read(now_ns, clock::thread_cpu_ns().saturating_sub(cpu_before_ns), 1);
     }
 }
 

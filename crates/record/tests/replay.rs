@@ -115,8 +115,8 @@ fn replayed(test: &str, pid: u32, sites: &[ReplaySite]) -> Option<Vec<Replays>> 
 }
 
 #[test]
-fn calls_that_repeat_others_are_told_from_those_that_do_not() {
-    const NAME: &str = "calls_that_repeat_others_are_told_from_those_that_do_not";
+fn calls_that_repeat_others_are_distinguished_from_those_that_do_not() {
+    const NAME: &str = "calls_that_repeat_others_are_distinguished_from_those_that_do_not";
     let Some((_folder, program)) = program(NAME, 400_000_000) else { return };
     let (mut child, _output) = start(&program);
     let sites =

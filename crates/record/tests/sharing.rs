@@ -90,8 +90,8 @@ fn one_atomic_counter_is_written_by_all_at_one_offset() {
 }
 
 #[test]
-fn readers_of_one_writer_are_told_from_it() {
-    let test = "readers_of_one_writer_are_told_from_it";
+fn readers_of_one_writer_are_distinguished_from_it() {
+    let test = "readers_of_one_writer_are_distinguished_from_it";
     let Some(capture) = recorded(test, "-O2", "publish") else { return };
     let writers = offsets(&capture, "published", |access| access.writes > 0);
     let readers = offsets(&capture, "published", |access| access.reads > 0);

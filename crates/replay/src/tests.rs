@@ -235,7 +235,7 @@ extern "C" fn tones(calls: u64, different: u64) -> u64 {
 }
 
 #[test]
-fn sines_of_the_same_numbers_are_told_from_those_of_others() {
+fn sines_of_the_same_numbers_are_distinguished_from_those_of_others() {
     let mut replay = Replay::new();
     let same = replay.calls(tones, &[[200, 10]; 2], |_| {}).mathematics;
     assert_eq!((same.calls, same.different), (800, 20), "{same:?}");
@@ -335,7 +335,7 @@ fn a_state_that_stays_as_it_is_is_no_repeated_work() {
 }
 
 #[test]
-fn rounds_that_change_nothing_any_more_are_told_from_a_state_at_rest() {
+fn rounds_that_change_nothing_any_more_are_distinguished_from_a_state_at_rest() {
     let mut world = world();
     let address = &raw mut *world as u64;
     // SAFETY: nobody else uses it meanwhile.

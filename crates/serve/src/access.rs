@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn other_sites_are_told_by_the_browser() {
+    fn other_sites_are_reported_by_the_browser() {
         assert!(!is_of_another_site(&headers(&[])));
         assert!(!is_of_another_site(&headers(&[("sec-fetch-site", "same-origin")])));
         assert!(is_of_another_site(&headers(&[("sec-fetch-site", "cross-site")])));

@@ -173,7 +173,7 @@ impl HierarchicalBootstrap {
     /// # Panics
     /// If the number of runs, or of blocks of a run, differs from the one drawn for. A run without blocks is allowed.
     pub fn change(&self, before: &[Run], after: &[Run], confidence: f64) -> Option<Change> {
-        let (first, second) = (Side::new(before)?, Side::new(after)?);
+        let (first, second) = (SideEstimates::new(before)?, SideEstimates::new(after)?);
         let standard_error = (first.variance + second.variance).sqrt();
         let degrees = satterthwaite([(first.variance, first.degrees), (second.variance, second.degrees)]);
         let cautious =
@@ -187,7 +187,7 @@ impl HierarchicalBootstrap {
         };
         let known = standard_error.is_finite();
         let unknown = Estimate { value, low: f64::NEG_INFINITY, high: f64::INFINITY };
-        let relative = |side: &Side| side.variance / (side.value * side.value);
+        let relative = |side: &SideEstimates| side.variance / (side.value * side.value);
         let log_error = (relative(&first) + relative(&second)).sqrt();
         let ratio = (first.value > 0.0 && second.value > 0.0).then(|| {
             let ratio = if value == 0.0 { 1.0 } else { second.value / first.value };
@@ -224,7 +224,7 @@ impl Resamples {
         self.interval(value, error, |before, after| after - before, [-1.0, 1.0])
     }
 
-    fn log_ratio(&self, value: f64, error: f64, before: &Side, after: &Side) -> Estimate {
+    fn log_ratio(&self, value: f64, error: f64, before: &SideEstimates, after: &SideEstimates) -> Estimate {
         let of = |before: f64, after: f64| log_ratio(before, after, value);
         self.interval(value, error, of, [-1.0 / before.value, 1.0 / after.value])
     }
@@ -290,7 +290,7 @@ fn satterthwaite(parts: [(f64, f64); 2]) -> f64 {
 }
 
 /// The estimates of one side.
-struct Side {
+struct SideEstimates {
     value: f64,
     /// Variance of the value.
     variance: f64,
@@ -302,7 +302,7 @@ struct Side {
     spread: Spread,
 }
 
-impl Side {
+impl SideEstimates {
     fn new(runs: &[Run]) -> Option<Self> {
         let finite = |run: &Run| run.mean.is_finite() && run.residuals.iter().all(|residual| residual.is_finite());
         if runs.is_empty() || !runs.iter().all(finite) {
@@ -342,7 +342,7 @@ impl Side {
     }
 }
 
-impl Side {
+impl SideEstimates {
     /// Degrees of freedom that rely less on the noise within runs: see the [module](self).
     fn cautious_degrees(&self) -> f64 {
         match self.spread.runs {
@@ -393,7 +393,7 @@ impl Draws {
     }
 
     /// The value of the side in each resample.
-    fn values(&self, runs: &[Run], side: &Side) -> Vec<f64> {
+    fn values(&self, runs: &[Run], side: &SideEstimates) -> Vec<f64> {
         assert_eq!(runs.len(), self.blocks.len(), "resamples were drawn for another number of runs");
         let mut readings = Vec::with_capacity(self.readings * runs.len());
         let mut picks = self.picks.as_slice();
@@ -408,7 +408,7 @@ impl Draws {
     }
 
     /// Possible means of a run minus the side's value, with exactly the mean and variance of its noise.
-    fn readings(&self, run: &Run, picks: &[u16], side: &Side, readings: &mut Vec<f64>) {
+    fn readings(&self, run: &Run, picks: &[u16], side: &SideEstimates, readings: &mut Vec<f64>) {
         let centre = (run.mean - side.value) * side.shrinkage;
         let Some((variance, _)) = noise(run).filter(|(variance, _)| *variance > 0.0) else {
             readings.extend(std::iter::repeat_n(centre, self.readings));

@@ -52,5 +52,5 @@ pub use self::layout::{CAPTURE_TABLE, Cell, KEYS, REPETITION, RUN_KEY, decode, e
 pub use self::manifest::{Manifest, SCHEMA, StoredCapture, StoredFile, TableColumn};
 pub use self::place::StoreError;
 pub use self::publish::{Change, Staging};
-pub use self::select::{PREFIX, Selection};
+pub use self::select::{PREFIX, StoreSource};
 pub use self::store::{Listing, RunStore};

@@ -1,4 +1,4 @@
-//! [`Selection`]: captures of a store by the values of their keys, as written on the command line.
+//! [`StoreSource`]: captures of a store by the values of their keys, as written on the command line.
 
 use std::path::PathBuf;
 
@@ -16,13 +16,13 @@ pub const PREFIX: &str = "store:";
 ///
 /// The part before the first `KEY=` is the store. The keys are those of the folders in a store, in any order. A value is a glob.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Selection {
+pub struct StoreSource {
     /// The store.
     pub place: String,
     conditions: Vec<(String, Pattern)>,
 }
 
-impl Selection {
+impl StoreSource {
     /// Reads a source. `None` if it does not start with [`PREFIX`].
     ///
     /// # Errors
@@ -131,21 +131,22 @@ mod tests {
 
     #[test]
     fn keys_follow_the_store_in_any_order_and_values_are_globs() {
-        let parsed = Selection::parse("store:/data/runs/date=2026-11-*/scenario=shapes/repetition=2").unwrap().unwrap();
+        let parsed =
+            StoreSource::parse("store:/data/runs/date=2026-11-*/scenario=shapes/repetition=2").unwrap().unwrap();
         assert_eq!(parsed.place, "/data/runs");
         assert!(parsed.matches("r", &capture("shapes", "2026-11-25")));
         assert!(!parsed.matches("r", &capture("shapes", "2026-12-01")));
         assert!(!parsed.matches("r", &capture("crowd", "2026-11-25")));
-        let all = Selection::parse("store:s3://bucket/lab").unwrap().unwrap();
+        let all = StoreSource::parse("store:s3://bucket/lab").unwrap().unwrap();
         assert_eq!(all.place, "s3://bucket/lab");
         assert!(all.matches("r", &capture("crowd", "")));
     }
 
     #[test]
     fn other_sources_and_unknown_keys_are_reported() {
-        assert_eq!(Selection::parse("stepscope-runs/latest").map(|_| ()), None);
-        let error = Selection::parse("store:d/scenario=a/colour=red").unwrap().unwrap_err();
+        assert_eq!(StoreSource::parse("stepscope-runs/latest").map(|_| ()), None);
+        let error = StoreSource::parse("store:d/scenario=a/colour=red").unwrap().unwrap_err();
         assert!(error.to_string().contains("`colour=red` is not KEY=VALUE; the keys are project, scenario"), "{error}");
-        assert!(Selection::parse("store:").unwrap().is_err());
+        assert!(StoreSource::parse("store:").unwrap().is_err());
     }
 }

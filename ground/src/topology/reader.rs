@@ -110,7 +110,7 @@ struct Cache {
     messages: Mutex<VecDeque<Arc<Message>>>,
     unread: AtomicUsize,
     notice: Notice,
-    told: Option<Buffer>,
+    reported: Option<Buffer>,
 }
 
 /// A ring buffer, as rclcpp reports it.
@@ -129,7 +129,7 @@ impl Reader {
     }
 
     /// The same, and reports what enters and leaves it.
-    pub fn telling(history: History, pass_by: PassBy, tracetools: &'static Tracetools) -> Arc<Self> {
+    pub fn reporting(history: History, pass_by: PassBy, tracetools: &'static Tracetools) -> Arc<Self> {
         let capacity = match history {
             History::KeepLast(depth) => depth.max(1) as u64,
             History::KeepAll => u64::MAX,
@@ -137,9 +137,9 @@ impl Reader {
         Self::with(history, pass_by, Some(Buffer { tracetools, left: AtomicU64::new(0), capacity }))
     }
 
-    fn with(history: History, pass_by: PassBy, told: Option<Buffer>) -> Arc<Self> {
+    fn with(history: History, pass_by: PassBy, reported: Option<Buffer>) -> Arc<Self> {
         let (messages, unread) = (Mutex::default(), AtomicUsize::new(0));
-        let source = Source::Cache(Cache { history, messages, unread, notice: Notice::default(), told });
+        let source = Source::Cache(Cache { history, messages, unread, notice: Notice::default(), reported });
         Arc::new(Self { pass_by, source })
     }
 
@@ -212,7 +212,7 @@ impl Cache {
             messages.pop_front();
         }
         messages.push_back(message);
-        if let Some(buffer) = &self.told {
+        if let Some(buffer) = &self.reported {
             buffer.enqueued(messages.len(), is_full);
         }
         self.unread.store(messages.len(), Ordering::Release);
@@ -221,7 +221,7 @@ impl Cache {
     fn take(&self) -> Option<Arc<Message>> {
         let mut messages = lock!(self.messages);
         let message = messages.pop_front();
-        if let (Some(buffer), Some(_)) = (&self.told, &message) {
+        if let (Some(buffer), Some(_)) = (&self.reported, &message) {
             buffer.dequeued(messages.len());
         }
         self.unread.store(messages.len(), Ordering::Release);

@@ -159,7 +159,7 @@ impl Channel {
 struct Domain {
     channels: BTreeMap<Channel, (u32, Readers)>,
     transport: Transport,
-    /// Told of buffers within the process.
+    /// Receives reports about buffers within the process.
     tracetools: Option<&'static Tracetools>,
 }
 
@@ -185,7 +185,7 @@ impl Domain {
         let reader = match &self.transport {
             Transport::Dds(participant) => Reader::over(participant.reader(&channel.name(), qos)?),
             _ => match (&channel, self.tracetools) {
-                (Channel::Topic(_), Some(told)) => Reader::telling(qos.history, pass_by, told),
+                (Channel::Topic(_), Some(tracetools)) => Reader::reporting(qos.history, pass_by, tracetools),
                 _ => Reader::new(qos.history, pass_by),
             },
         };
@@ -404,17 +404,17 @@ struct Building {
 impl Building {
     fn node(&mut self, spec: &NodeSpec, readers: NodeReaders) -> Result<(), SystemError> {
         let node = Node::new(&*spec.name);
-        let told = self.instrumentation.node(&spec.name);
+        let handle = self.instrumentation.node(&spec.name);
         for (one, reader) in spec.subscribers.iter().zip(readers.subscriptions) {
             let tracker = self.tracker(spec, &one.topic);
             self.system.subscriptions.push(tracker.clone());
-            let reception = self.instrumentation.subscription(told, &one.topic);
+            let reception = self.instrumentation.subscription(handle, &one.topic);
             let callback = self.tracking_callback(spec, &one.topic, tracker, reception);
             node.add_endpoint(Endpoint::new(Kind::Subscription, reader, callback));
         }
         for (one, reader) in spec.servers.iter().zip(readers.servers) {
             let writers = self.responses.get(&one.service).cloned().unwrap_or_default();
-            let reception = self.instrumentation.service(told, &one.service, &requests(&one.service));
+            let reception = self.instrumentation.service(handle, &one.service, &requests(&one.service));
             let publication = self.instrumentation.unpublished(&replies(&one.service));
             let answer = move |request: Arc<Message>| {
                 reception.tell(&request, || {
@@ -432,10 +432,10 @@ impl Building {
             let reception = self.instrumentation.client(&replies(&one.service));
             let callback = self.tracking_callback(spec, &one.service, tracker.clone(), reception);
             node.add_endpoint(Endpoint::new(Kind::Client, reader, callback));
-            node.add_timer(self.requesting_timer(spec, told, one, client, tracker)?);
+            node.add_timer(self.requesting_timer(spec, handle, one, client, tracker)?);
         }
         for one in &spec.publishers {
-            node.add_timer(self.publishing_timer(spec, told, one)?);
+            node.add_timer(self.publishing_timer(spec, handle, one)?);
         }
         self.system.nodes.push(node);
         Ok(())

@@ -160,20 +160,20 @@ impl Instrumentation {
     /// A node was made.
     pub fn node(&self, name: &str) -> Handle {
         let (node, name) = (new_handle(), text(name));
-        if let Some(told) = self.tracetools {
+        if let Some(hooks) = self.tracetools {
             // SAFETY: the texts live for ever.
-            unsafe { (told.rcl_node_init)(node, new_handle(), name, text("/")) };
+            unsafe { (hooks.rcl_node_init)(node, new_handle(), name, text("/")) };
         }
         node
     }
 
     /// A publisher of a topic was made, or a sender of requests or responses.
     pub fn publisher(&self, node: Handle, topic: &str) -> Publication {
-        let tracetools = self.tracetools.map(|told| {
+        let tracetools = self.tracetools.map(|hooks| {
             let (handle, rmw) = (new_handle(), new_rmw_handle(topic));
             // SAFETY: handles and texts live for ever.
-            unsafe { (told.rcl_publisher_init)(handle, node, rmw, rmw.topic_name as *const c_char, 10) };
-            (told, handle, rmw)
+            unsafe { (hooks.rcl_publisher_init)(handle, node, rmw, rmw.topic_name as *const c_char, 10) };
+            (hooks, handle, rmw)
         });
         Publication { site: site(topic), way: self.way, tracetools }
     }
@@ -185,51 +185,51 @@ impl Instrumentation {
 
     /// A subscription was made.
     pub fn subscription(&self, node: Handle, topic: &str) -> Reception {
-        let tracetools = self.tracetools.map(|told| {
+        let tracetools = self.tracetools.map(|hooks| {
             let (handle, object, callback) = (new_handle(), new_handle(), new_handle());
             let rmw = new_rmw_handle(topic);
             // SAFETY: handles and texts live for ever.
             unsafe {
-                (told.rcl_subscription_init)(handle, node, rmw, rmw.topic_name as *const c_char, 10);
-                (told.rclcpp_subscription_init)(handle, object);
-                (told.rclcpp_subscription_callback_added)(object, callback);
+                (hooks.rcl_subscription_init)(handle, node, rmw, rmw.topic_name as *const c_char, 10);
+                (hooks.rclcpp_subscription_init)(handle, object);
+                (hooks.rclcpp_subscription_callback_added)(object, callback);
             }
-            (told, Some(callback), rmw)
+            (hooks, Some(callback), rmw)
         });
         Reception { site: site(topic), way: self.way, tracetools }
     }
 
     /// A service was made.
     pub fn service(&self, node: Handle, service: &str, topic: &str) -> Reception {
-        let tracetools = self.tracetools.map(|told| {
+        let tracetools = self.tracetools.map(|hooks| {
             let (handle, callback, rmw) = (new_handle(), new_handle(), new_rmw_handle(service));
             // SAFETY: handles and texts live for ever.
             unsafe {
-                (told.rcl_service_init)(handle, node, new_handle(), rmw.topic_name as *const c_char);
-                (told.rclcpp_service_callback_added)(handle, callback);
+                (hooks.rcl_service_init)(handle, node, new_handle(), rmw.topic_name as *const c_char);
+                (hooks.rclcpp_service_callback_added)(handle, callback);
             }
-            (told, Some(callback), rmw)
+            (hooks, Some(callback), rmw)
         });
         Reception { site: site(topic), way: Way::Within, tracetools }
     }
 
     /// A client was made. rclcpp tells nothing of its callbacks.
     pub fn client(&self, topic: &str) -> Reception {
-        let tracetools = self.tracetools.map(|told| (told, None, new_rmw_handle(topic)));
+        let tracetools = self.tracetools.map(|hooks| (hooks, None, new_rmw_handle(topic)));
         Reception { site: site(topic), way: Way::Within, tracetools }
     }
 
     /// A timer was made.
     pub fn timer(&self, node: Handle, period_ns: u64) -> Due {
-        Due(self.tracetools.map(|told| {
+        Due(self.tracetools.map(|hooks| {
             let (handle, callback) = (new_handle(), new_handle());
             // SAFETY: only numbers.
             unsafe {
-                (told.rcl_timer_init)(handle, period_ns as i64);
-                (told.rclcpp_timer_callback_added)(handle, callback);
-                (told.rclcpp_timer_link_node)(handle, node);
+                (hooks.rcl_timer_init)(handle, period_ns as i64);
+                (hooks.rclcpp_timer_callback_added)(handle, callback);
+                (hooks.rclcpp_timer_link_node)(handle, node);
             }
-            (told, callback)
+            (hooks, callback)
         }))
     }
 }
@@ -237,18 +237,18 @@ impl Instrumentation {
 impl Publication {
     /// Tells that a message is published, just before it is.
     pub fn tell(&self, message: &Message) {
-        let Some((told, handle, rmw)) = self.tracetools else {
+        let Some((hooks, handle, rmw)) = self.tracetools else {
             return stepscope_marks::flow_begin(self.site, id(message));
         };
-        let stamp_ns = told.real_ns(message);
+        let stamp_ns = hooks.real_ns(message);
         // SAFETY: the addresses are those of living objects, and nothing is read through them.
         unsafe {
             match self.way {
-                Way::Within => (told.rclcpp_intra_publish)(handle, message),
+                Way::Within => (hooks.rclcpp_intra_publish)(handle, message),
                 Way::Transport => {
-                    (told.rclcpp_publish)(0, message);
-                    (told.rcl_publish)(handle, message);
-                    (told.rmw_publish)(rmw, message, stamp_ns);
+                    (hooks.rclcpp_publish)(0, message);
+                    (hooks.rcl_publish)(handle, message);
+                    (hooks.rmw_publish)(rmw, message, stamp_ns);
                 }
             }
         }
@@ -258,15 +258,15 @@ impl Publication {
 impl Reception {
     /// Runs the callback for a message that was taken.
     pub fn tell(&self, message: &Message, callback: impl FnOnce()) {
-        let Some((told, handle, rmw)) = self.tracetools else {
+        let Some((hooks, handle, rmw)) = self.tracetools else {
             stepscope_marks::flow_end(self.site, id(message));
             return callback();
         };
         if self.way == Way::Transport {
             // SAFETY: the addresses are those of living objects, and nothing is read through them.
-            unsafe { (told.rmw_take)(rmw, message, told.real_ns(message), true) };
+            unsafe { (hooks.rmw_take)(rmw, message, hooks.real_ns(message), true) };
         }
-        told.run(handle, self.way, callback);
+        hooks.run(handle, self.way, callback);
     }
 }
 
@@ -274,7 +274,7 @@ impl Due {
     /// Runs the timer's callback.
     pub fn tell(&self, callback: impl FnOnce()) {
         match self.0 {
-            Some((told, handle)) => told.run(Some(handle), Way::Transport, callback),
+            Some((hooks, handle)) => hooks.run(Some(handle), Way::Transport, callback),
             None => callback(),
         }
     }

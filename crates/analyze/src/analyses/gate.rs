@@ -165,11 +165,11 @@ fn of_rows(
     let unit = comparison.basis.unit(family.unit().unwrap_or(&comparison.unit));
     let runs = comparison.runs.0.min(comparison.runs.1);
     let fitting: Vec<&Row> = comparison.rows(family).iter().filter(|row| fits(row)).collect();
-    let told = |row: &&&Row| pattern.is_exact() || row.assessment.q.is_some();
+    let is_tested = |row: &&&Row| pattern.is_exact() || row.assessment.q.is_some();
     let judge = |row: &&Row| {
         of_row(limit, format!("{what} {}", row.identity().name), &unit, Better::Lower, &row.assessment, runs)
     };
-    let judged: Vec<Judgement> = fitting.iter().filter(told).map(judge).collect();
+    let judged: Vec<Judgement> = fitting.iter().filter(is_tested).map(judge).collect();
     if !judged.is_empty() {
         return judged;
     }

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_what_is_read() {
+    fn the_kernel_function_shows_what_is_read() {
         let read = |inner: &str| class(&format!("main;read;k:do_syscall_64;k:ksys_read;k:vfs_read;{inner}k:schedule"));
         assert_eq!(read("k:pipe_read;"), "other");
         assert_eq!(read("k:sock_read_iter;k:unix_stream_recvmsg;"), "network");

@@ -192,7 +192,7 @@ fn a_publisher_that_ran_before_is_named_once_a_message_leaves_its_process() {
 }
 
 #[test]
-fn timers_of_one_node_with_one_period_are_told_apart() {
+fn timers_of_one_node_with_one_period_are_distinguished() {
     let (_, stages) = stages(
         "1 5/5 rcl_node_init node_handle=100 node_name=lidar namespace=/
          2 5/5 rcl_timer_init timer_handle=200 period=100000000

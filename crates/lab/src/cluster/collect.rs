@@ -43,7 +43,7 @@ fn record_with(
     write_tasks(run, &tasks)?;
     let folder = run.folder().canonicalize().map_err(super::at(run.folder()))?;
     context.listener.notify(&Event::RunStarted { folder: run.folder(), trials: run.trials().len() });
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for attempt in 1..=placement.attempts.max(1) {
         let is_open =
             |number: &usize| !tasks.tasks[*number].iter().all(|index| run.trials()[*index].result.is_recorded());
@@ -58,7 +58,7 @@ fn record_with(
         let mut submission = placement.scheduler.submit(&job)?;
         let mut silent_since: Option<Instant> = None;
         let lost_scheduler = loop {
-            collect(run, &tasks, &open, &mut told, context)?;
+            collect(run, &tasks, &open, &mut reported, context)?;
             if context.interrupt.load(Ordering::Relaxed) {
                 submission.cancel();
                 break None;
@@ -76,7 +76,7 @@ fn record_with(
             thread::sleep(times.look_every);
         };
         wait_for_files(run, &tasks, &open, times);
-        collect(run, &tasks, &open, &mut told, context)?;
+        collect(run, &tasks, &open, &mut reported, context)?;
         let why = lost_scheduler.as_ref().map(ToString::to_string);
         for &number in &open {
             lost(run, &tasks.tasks[number], number, attempt, why.as_deref(), &mut *submission)?;
@@ -132,7 +132,7 @@ fn collect(
     run: &mut Run,
     tasks: &Tasks,
     open: &[usize],
-    told: &mut BTreeSet<usize>,
+    reported: &mut BTreeSet<usize>,
     context: &mut Context<'_>,
 ) -> Result<(), ClusterError> {
     let mut changed = false;
@@ -143,7 +143,7 @@ fn collect(
             if run.trials()[index] == info {
                 continue;
             }
-            if info.result.is_recorded() && told.insert(index) {
+            if info.result.is_recorded() && reported.insert(index) {
                 context.listener.notify(&Event::TaskEnded { label: &info.label(), node: &result.node });
             }
             *run.trial_mut(index) = info;

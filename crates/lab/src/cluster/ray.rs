@@ -88,11 +88,11 @@ impl Scheduler for Ray {
         drop(input);
         let output = child.stdout.take().expect("it has a pipe");
         let fates: Arc<Mutex<BTreeMap<usize, String>>> = Arc::default();
-        let told = fates.clone();
+        let received = fates.clone();
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 if let Ok((task, fate)) = serde_json::from_str::<(usize, String)>(&line) {
-                    told.lock().expect("no thread panics with it").insert(task, fate);
+                    received.lock().expect("no thread panics with it").insert(task, fate);
                 }
             }
         });

@@ -2,7 +2,7 @@
 //! differential flame graph, and the rest.
 //!
 //! It is made of the tables of [`compare`](stepscope_analyze::compare), as every other output shows them. Where they hold
-//! several comparisons, told apart by columns before the first that every comparison has, each has sections of its own.
+//! several comparisons, distinguished by columns before the first that every comparison has, each has sections of its own.
 
 use stepscope_analyze::metrics;
 use stepscope_model::quantity::{self, grouped};

@@ -31,7 +31,7 @@ const MOST_CAPTURES: usize = 100_000;
 
 /// The compared captures of a scenario's phase: one per run, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sides {
+pub struct ComparedCaptures {
     /// The scenario.
     pub scenario: String,
     /// The phase.
@@ -179,11 +179,11 @@ impl Run {
 
     /// The captures of both sides, for each scenario and phase, if variants were interleaved: those of complete rounds that
     /// were not excluded. Deleted captures are left out. Empty for other runs.
-    pub fn sides(&self) -> Vec<Sides> {
+    pub fn sides(&self) -> Vec<ComparedCaptures> {
         let Some((info, ab)) = self.info.as_ref().and_then(|info| Some((info, info.ab.as_ref()?))) else {
             return Vec::new();
         };
-        let mut all: Vec<Sides> = Vec::new();
+        let mut all: Vec<ComparedCaptures> = Vec::new();
         for trial in info.trials.iter().filter(|trial| trial.set_aside.is_none() && trial.result.is_recorded()) {
             for &phase in &trial.captured {
                 let folder = self.folder.join(trial.folder()).join(phase.to_string());
@@ -193,7 +193,7 @@ impl Run {
                 let known = all.iter().position(|sides| sides.scenario == trial.scenario && sides.phase == phase);
                 let index = known.unwrap_or_else(|| {
                     let scenario = trial.scenario.clone();
-                    all.push(Sides { scenario, phase, baseline: Vec::new(), candidate: Vec::new() });
+                    all.push(ComparedCaptures { scenario, phase, baseline: Vec::new(), candidate: Vec::new() });
                     all.len() - 1
                 });
                 match trial.variant_name() {
@@ -207,7 +207,7 @@ impl Run {
             sides.baseline.sort();
             sides.candidate.sort();
         }
-        let place = |sides: &Sides| info.trials.iter().position(|trial| trial.scenario == sides.scenario);
+        let place = |sides: &ComparedCaptures| info.trials.iter().position(|trial| trial.scenario == sides.scenario);
         all.sort_by_key(|sides| (place(sides), sides.phase));
         all
     }

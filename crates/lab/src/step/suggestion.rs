@@ -127,7 +127,7 @@ impl Suggestion {
         let modules = rows.iter().filter(nameless).map(|row| row.module.display().to_string());
         let stripped = modules.filter(|module| is_stripped(module)).collect();
         rows.sort_by(Row::compare);
-        prefer_telling_name(&mut rows);
+        prefer_informative_name(&mut rows);
         let loop_share = loop_share(&selection, &rows);
         Self { rows, loop_share, stripped, lost, refused }
     }
@@ -375,14 +375,14 @@ fn why_refused(error: &io::Error) -> String {
 
 /// Puts the function with the clearest name first, among those that the best one's loop calls once per iteration and that take
 /// about as much time. Wrappers of interpreters and functions without names surround the step.
-fn prefer_telling_name(rows: &mut [Row]) {
+fn prefer_informative_name(rows: &mut [Row]) {
     const MOST_OF_ITS_SHARE: f64 = 0.8;
     let Some((best, owned)) = rows.first().and_then(|row| Some((row.likely()?.clone(), row.owned))) else { return };
     let is_same = |row: &Row| {
         let likely = row.likely().filter(|likely| likely.has_rate_of(&best));
         likely.is_some_and(|likely| likely.share >= MOST_OF_ITS_SHARE * best.share) && row.owned == owned
     };
-    let telling = |row: &Row| {
+    let clarity = |row: &Row| {
         let name = own_name(&row.function).to_lowercase();
         let last = name.rsplit("::").next().unwrap_or_default();
         (
@@ -392,7 +392,7 @@ fn prefer_telling_name(rows: &mut [Row]) {
     };
     let alike: Vec<usize> = (0..rows.len()).filter(|&index| is_same(&rows[index])).collect();
     // Of equals, the first.
-    let Some(&chosen) = alike.iter().rev().max_by_key(|&&index| telling(&rows[index])) else { return };
+    let Some(&chosen) = alike.iter().rev().max_by_key(|&&index| clarity(&rows[index])) else { return };
     rows[..=chosen].rotate_right(1);
 }
 

@@ -256,7 +256,7 @@ fn what_a_gpu_does_for_a_process_is_a_figure_of_it() {
     sampler.sample(S);
     assert_eq!(value(&sampler, running.pid(), "gpu_memory_bytes"), Some(1 << 30));
     assert!(sampler.machine().any(|(name, value)| name.starts_with("gpu_busy_percent:0") && value == 40));
-    // Not before its turn.
+    // Not before it is due.
     sampler.sample(2 * S);
     assert_eq!(value(&sampler, running.pid(), "gpu_ns"), Some(0));
     assert!(!sampler.machine().any(|(name, _)| name.starts_with("gpu_busy_percent")));

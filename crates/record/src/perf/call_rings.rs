@@ -127,12 +127,12 @@ mod tests {
 
     #[test]
     fn a_thread_without_probes_has_no_event_left() {
-        let (told, tids) = std::sync::mpsc::channel();
+        let (sender, tids) = std::sync::mpsc::channel();
         let threads = [(); 3].map(|()| {
-            let told = told.clone();
+            let sender = sender.clone();
             std::thread::spawn(move || {
                 // SAFETY: only asks for a number.
-                told.send(unsafe { libc::gettid() } as u32).unwrap();
+                sender.send(unsafe { libc::gettid() } as u32).unwrap();
                 std::thread::park();
             })
         });

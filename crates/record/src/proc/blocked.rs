@@ -57,13 +57,13 @@ mod tests {
 
     #[test]
     fn a_sleeping_thread_is_blocked_above_its_stack_pointer() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let sleeper = std::thread::spawn(move || {
             // SAFETY: only asks for a number.
-            tell.send(unsafe { libc::gettid() } as u32).unwrap();
+            sender.send(unsafe { libc::gettid() } as u32).unwrap();
             std::thread::park();
         });
-        let (pid, tid) = (std::process::id(), told.recv().unwrap());
+        let (pid, tid) = (std::process::id(), receiver.recv().unwrap());
         let mut reader = BlockedReader::default();
         for _ in 0..1_000 {
             match reader.read(pid, tid, 4096) {

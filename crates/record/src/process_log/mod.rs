@@ -84,12 +84,12 @@ impl ProcessLog {
         let writer = create_log(folder)?;
         let pid = prepared.pid();
         let ended = Arc::new(AtomicU64::new(0));
-        let (told, started) = mpsc::channel();
+        let (sender, started) = mpsc::channel();
         let count = Arc::clone(&ended);
         let follow = move || {
             let seized = ptrace::seize(pid).map_err(|source| ProcessLogError::Refused { source });
             let is_seized = seized.is_ok();
-            let _ = told.send(seized);
+            let _ = sender.send(seized);
             if is_seized { Follower::new(writer, info, count, timer).follow(pid) } else { Ok(Vec::new()) }
         };
         let thread = std::thread::Builder::new().name("process log".to_owned()).spawn(follow);

@@ -345,7 +345,7 @@ impl<'a> Plan<'a> {
         // The path outlives the opening of the event, which is when the kernel reads it.
         let path = CString::new(step.module.as_os_str().as_bytes()).map_err(|error| refused(error.into()))?;
         let time = match &step.time {
-            Some(StepTime::Argument(argument)) => return self.add_telling_step(step, argument),
+            Some(StepTime::Argument(argument)) => return self.add_step_with_time(step, argument),
             Some(StepTime::Every { step_ns }) => StepTimeSource::Every { step_ns: *step_ns },
             None => StepTimeSource::Unknown,
         };
@@ -356,7 +356,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Observes a step function that has the simulated time as an argument.
-    fn add_telling_step(&mut self, step: &StepPoint, argument: &TimeArgument) -> Result<(), String> {
+    fn add_step_with_time(&mut self, step: &StepPoint, argument: &TimeArgument) -> Result<(), String> {
         let (function, fetched) = (&step.function, argument.kernel_argument());
         let refused = |error: io::Error| {
             format!(

@@ -34,7 +34,7 @@ fn without_blocks_p_is_welchs() {
 #[test]
 fn noise_within_runs_counts_once() {
     let sides = [run(10.0, &[1.0, -1.0]), run(12.0, &[-1.0, 1.0])];
-    let side = Side::new(&sides).unwrap();
+    let side = SideEstimates::new(&sides).unwrap();
     assert_eq!(side.spread, Spread { runs: 2, between: 1.0, within: 1.0 });
     assert_eq!((side.variance, side.shrinkage), (1.0, 1.0));
     // B - 4/5 W is 3/5 of B. That share has one degree, the rest has the two of the noise.
@@ -50,7 +50,7 @@ fn resampled_values_have_the_variance_of_the_side() {
         run(11.0, &[]),
         run(10.5, &[2.0, 2.0, -4.0]),
     ];
-    let side = Side::new(&sides).unwrap();
+    let side = SideEstimates::new(&sides).unwrap();
     let blocks: Vec<usize> = sides.iter().map(|run| run.residuals.len()).collect();
     let values = Draws::new(&blocks, 40_000, &mut SplitMix64::new(4)).values(&sides, &side);
     let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -63,7 +63,7 @@ fn resampled_values_have_the_variance_of_the_side() {
 #[test]
 fn the_noise_counts_if_runs_are_closer_together() {
     let sides = [run(10.0, &[3.0, -3.0]), run(10.0, &[3.0, -3.0]), run(10.3, &[3.0, -3.0])];
-    let side = Side::new(&sides).unwrap();
+    let side = SideEstimates::new(&sides).unwrap();
     // The mean of each run has a noise of 18 / 2 = 9.
     assert!((side.variance - 0.8 * 3.0).abs() < 1e-12);
     assert_eq!((side.shrinkage, side.spread.between), (0.0, 0.0));

@@ -83,7 +83,7 @@ const OTHERS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn searches_scans_waits_chains_columns_and_least_elements_are_told_by_their_instructions() {
+fn searches_scans_waits_chains_columns_and_least_elements_are_recognised_by_their_instructions() {
     for (name, expected, code) in SHAPED {
         assert_eq!(shapes(code), *expected, "{name}");
     }
@@ -120,7 +120,7 @@ fn a_call_may_wait_if_it_is_the_only_one_of_its_loop() {
 }
 
 #[test]
-fn calls_in_loops_are_told_from_those_before_and_after() {
+fn calls_in_loops_are_distinguished_from_those_before_and_after() {
     // call; again: call; test eax, eax; je again; call; ret
     let graph = graph("e800000000e80000000085c074f7e800000000c3");
     assert_eq!(looped_calls(&graph), [0x100a]);

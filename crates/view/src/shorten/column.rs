@@ -9,7 +9,7 @@ use super::{ELLIPSIS, cut_middle, shorten, take_columns};
 
 /// Shortens the names of a column to at most `columns` columns each. Names that differ still differ, where there is room.
 ///
-/// The least telling part gives way first: default template arguments, other arguments, the return type, then leading
+/// The least informative part gives way first: default template arguments, other arguments, the return type, then leading
 /// namespaces; of functions with their file, as in Python, the file's folders.
 pub fn shorten_column(names: &mut [String], columns: usize) {
     let mut groups: HashMap<String, Vec<usize>> = HashMap::new();

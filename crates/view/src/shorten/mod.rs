@@ -35,7 +35,7 @@ pub fn shorten(name: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(cut_middle(&shorter, columns))
 }
 
-/// The most telling form of a function's name for a box of `columns` columns: for flame graphs. `None` if not even
+/// The most informative form of a function's name for a box of `columns` columns: for flame graphs. `None` if not even
 /// the start of its last part fits.
 ///
 /// In this order: the whole; without parameter lists and with as much of its template arguments as there is room for;

@@ -84,11 +84,11 @@ pub struct Match {
 }
 
 /// Matches functions that only one side has. Ordered by the name after.
-pub fn matches(vanished: &[&Identity], new: &[&Identity], told: &[Rename]) -> Vec<Match> {
+pub fn matches(vanished: &[&Identity], new: &[&Identity], given: &[Rename]) -> Vec<Match> {
     let mut open =
         Open { before: vanished.iter().copied().collect(), after: new.iter().copied().collect(), found: Vec::new() };
-    for rename in told {
-        open.told(rename);
+    for rename in given {
+        open.rename(rename);
     }
     open.by(|one| Some(one.name.to_string()), |before, _| format!("moved from {}", module_of(before)));
     open.by(without_suffix, |_, _| "the compiler's suffix differs".to_owned());
@@ -110,7 +110,7 @@ struct Open<'a> {
 }
 
 impl<'a> Open<'a> {
-    fn told(&mut self, rename: &Rename) {
+    fn rename(&mut self, rename: &Rename) {
         let of_name = |name: &str, module: &str| {
             let named = self.after.iter().copied().filter(|one| &*one.name == name);
             let named: Vec<&Identity> = named.collect();
@@ -219,11 +219,11 @@ mod tests {
         Identity { name: name.into(), module: module.into() }
     }
 
-    fn matched(before: &[&str], after: &[&str], told: &[&str]) -> Vec<(String, String, String)> {
+    fn matched(before: &[&str], after: &[&str], given: &[&str]) -> Vec<(String, String, String)> {
         let before: Vec<Identity> = before.iter().map(|text| identity(text)).collect();
         let after: Vec<Identity> = after.iter().map(|text| identity(text)).collect();
-        let told: Vec<Rename> = told.iter().map(|text| text.parse().unwrap()).collect();
-        let found = matches(&before.iter().collect::<Vec<_>>(), &after.iter().collect::<Vec<_>>(), &told);
+        let given: Vec<Rename> = given.iter().map(|text| text.parse().unwrap()).collect();
+        let found = matches(&before.iter().collect::<Vec<_>>(), &after.iter().collect::<Vec<_>>(), &given);
         found.into_iter().map(|one| (one.before.name.to_string(), one.after.name.to_string(), one.how)).collect()
     }
 
@@ -233,9 +233,9 @@ mod tests {
 
     #[test]
     fn a_users_rule_comes_first_and_its_star_is_the_same_text_on_both_sides() {
-        let told = ["gz::sim::v7::* => gz::next::*"];
+        let given = ["gz::sim::v7::* => gz::next::*"];
         assert_eq!(
-            matched(&["gz::sim::v7::Step"], &["gz::next::Step", "gz::sim::v8::Step"], &told),
+            matched(&["gz::sim::v7::Step"], &["gz::next::Step", "gz::sim::v8::Step"], &given),
             pair("gz::sim::v7::Step", "gz::next::Step", "renamed: gz::sim::v7::* => gz::next::*")
         );
         assert_eq!("a => b*".parse::<Rename>().unwrap_err(), RenameError::Stars("a => b*".to_owned()));

@@ -47,7 +47,7 @@ fn gains_of_threads_that_run_at_the_same_time_are_shares_of_their_cpu_time() {
 }
 
 #[test]
-fn a_fixed_sleep_in_each_cycle_is_told_from_one_that_ends_at_a_time() {
+fn a_fixed_sleep_in_each_cycle_is_distinguished_from_one_that_ends_at_a_time() {
     // The work takes 2 to 4 ms of each cycle.
     let paced_by = |until_a_time: bool, varies: u64| {
         let mut drawing = sampled(lived(&["main"], 300_000_000), |_| "main;sim::Run;sim::Move".to_owned());
@@ -189,7 +189,7 @@ fn numpy_that_hardly_computes_is_called_for_small_arrays() {
 }
 
 #[test]
-fn arrays_of_long_lists_are_told_from_those_of_a_few_numbers() {
+fn arrays_of_long_lists_are_distinguished_from_those_of_a_few_numbers() {
     let numpy = "[lib:/np/_multiarray_umath.cpython-311-x86_64-linux-gnu.so]";
     let elements = format!("main;sim::Steer;array_array {numpy};PyArray_AssignFromCache_Recursive {numpy}");
     let around = format!("main;sim::Steer;array_array {numpy};PyArray_NewFromDescr_int {numpy}");

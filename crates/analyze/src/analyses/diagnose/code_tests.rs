@@ -249,7 +249,7 @@ fn a_loop_of_a_python_source_is_a_search_or_a_scan_by_its_lines() {
 }
 
 #[test]
-fn a_generator_that_searches_is_told_of_the_function_around_it() {
+fn a_generator_that_searches_is_found_at_the_function_around_it() {
     let generator = "py::World.find:/srv/sim.py [file:/srv/sim.py:11];builtin_any [lib:/usr/bin/python3.11];\
                      py::World.find.<locals>.<genexpr>:/srv/sim.py [file:/srv/sim.py:11]";
     let capture =

@@ -67,7 +67,7 @@ fn waiting(others_ns: u64, waits: &str, wakes: &str) -> Vec<String> {
 }
 
 #[test]
-fn threads_that_are_woken_and_find_nothing_are_told_from_workers() {
+fn threads_that_are_woken_and_find_nothing_are_distinguished_from_workers() {
     let herd: Vec<String> = workers(5_000).into_iter().filter(|row| row.starts_with("threads-woken")).collect();
     assert_eq!(herd.len(), 1, "{herd:?}");
     assert!(herd[0].starts_with("threads-woken-for-nothing | sim::Take | "), "{herd:?}");
@@ -194,7 +194,7 @@ fn a_thread_without_steps_that_waits_for_a_lock_is_found() {
 }
 
 #[test]
-fn encoding_is_told_from_decoding() {
+fn encoding_is_distinguished_from_decoding() {
     let encodes = "sim::Publish;compress2;deflate_fast";
     assert_eq!(found(&without_steps(0, encodes).capture), ["encoding-in-steps | sim::Publish | 50"]);
     let decodes = "sim::Draw;uncompress;inflate_fast";

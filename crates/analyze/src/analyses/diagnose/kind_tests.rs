@@ -119,7 +119,7 @@ fn text_that_loading_writes_is_one_weak_finding() {
 }
 
 #[test]
-fn texts_that_are_compared_one_by_one_are_told_from_those_of_a_map() {
+fn texts_that_are_compared_one_by_one_are_distinguished_from_those_of_a_map() {
     let one_by_one =
         looping(|_, tenth| work(tenth, &[(2, "sim::Get;__memcmp_avx2_movbe"), (3, "sim::Get")], "sim::Move"));
     assert_eq!(found(&one_by_one), ["text-compared-each-step | sim::Get | 30"]);
@@ -129,7 +129,7 @@ fn texts_that_are_compared_one_by_one_are_told_from_those_of_a_map() {
 }
 
 #[test]
-fn a_statement_per_item_is_told_from_one_for_all() {
+fn a_statement_per_item_is_distinguished_from_one_for_all() {
     let step = "sim::Items;sqlite3_step;sqlite3VdbeExec";
     let locks = format!("{step};sqlite3BtreeBeginTrans");
     let each =
@@ -260,7 +260,7 @@ fn a_note_names_the_function_with_most_of_the_cost_if_no_finding_is_about_it() {
 }
 
 #[test]
-fn look_ups_by_texts_are_told_from_those_by_numbers() {
+fn look_ups_by_texts_are_distinguished_from_those_by_numbers() {
     let of = |stack: &str, tenths: u64| found(&looping(|_, tenth| work(tenth, &[(tenths, stack)], "sim::Move")));
     let hash = "sim::Get;std::_Hashtable<std::__cxx11::basic_string<char>, int>::find";
     assert_eq!(of(hash, 2), ["text-keys-each-step | sim::Get | 20"]);
@@ -283,7 +283,7 @@ fn look_ups_by_texts_are_told_from_those_by_numbers() {
 }
 
 #[test]
-fn a_copied_container_is_told_from_one_that_grows_and_named_at_who_copies() {
+fn a_copied_container_is_distinguished_from_one_that_grows_and_named_at_who_copies() {
     let of = |stack: &str| found(&looping(|_, tenth| work(tenth, &[(2, stack)], "sim::Move")));
     let copy = "std::vector<float>::vector;std::uninitialized_copy<float*>;memmove";
     assert_eq!(of(&format!("sim::Send;sim::Cloud::Cloud;{copy}")), ["copies-each-step | sim::Send | 20"]);

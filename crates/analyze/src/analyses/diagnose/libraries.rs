@@ -28,29 +28,29 @@ type OfKind = (&'static dyn Kind, Found);
 
 /// Findings that name functions of the user where these decide.
 pub(super) fn for_users(seen: &Seen<'_, '_>, all: Vec<OfKind>) -> Vec<OfKind> {
-    let mut told: Vec<OfKind> = Vec::with_capacity(all.len());
+    let mut kept: Vec<OfKind> = Vec::with_capacity(all.len());
     let taken: Vec<(&str, Option<FunctionId>)> =
         all.iter().map(|(kind, found)| (kind.name(), found.function)).collect();
     for (kind, found) in all {
         let library = found.function.filter(|function| seen.functions().is_installed(*function));
         let Some(library) = library else {
-            told.push((kind, found));
+            kept.push((kind, found));
             continue;
         };
         let user = user_of(seen, &found, library);
         let is_free = |user: &FunctionId| {
             let is_it = |(name, function): (&str, Option<FunctionId>)| name == kind.name() && function == Some(*user);
             !taken.iter().copied().any(is_it)
-                && !told.iter().any(|(other, found)| is_it((other.name(), found.function)))
+                && !kept.iter().any(|(other, found)| is_it((other.name(), found.function)))
         };
         let found = match (kind.in_library(), user) {
             (InLibrary::AskedFor, Some(user)) if is_free(&user) => asked_for(seen, found, user),
             (InLibrary::InItsCode, user) => in_its_code(seen, found, library, user),
             _ => found,
         };
-        told.push((kind, found));
+        kept.push((kind, found));
     }
-    told
+    kept
 }
 
 /// The deepest function of the user's code with nearly all of a finding's cost below it. None if it is the one that all is below, such as `main`.

@@ -81,7 +81,7 @@ trait Kind: Sync {
     }
 
     /// Kinds that say more. A finding of this kind is dropped if one of theirs names its function or has most of its cost.
-    fn better_told_by(&self) -> &'static [&'static str] {
+    fn outranked_by(&self) -> &'static [&'static str] {
         &[]
     }
 
@@ -255,7 +255,7 @@ impl Diagnosis {
                 let found = kind.find(own, other).into_iter();
                 let named =
                     found.map(|found| python::without_interpreter(own, with_calls(own, without_closure(own, found))));
-                let named = named.map(|found| stage::told(own, found));
+                let named = named.map(|found| stage::with_part(own, found));
                 named.map(|found| (kind, found)).collect::<Vec<_>>()
             };
             let found = without_effects(own, KINDS.iter().flat_map(of_kind).collect());
@@ -296,13 +296,13 @@ impl Diagnosis {
     }
 }
 
-/// Findings without those that are an effect of another one, or that another one tells better.
+/// Findings without those that are an effect of another one, or that a more specific one replaces.
 fn without_effects(seen: &Seen<'_, '_>, found: Vec<(&'static dyn Kind, Found)>) -> Vec<(&'static dyn Kind, Found)> {
     let is_left = |(kind, one): &(&'static dyn Kind, Found)| {
         found.iter().any(|(other_kind, other)| {
             let is_of_same = one.function.is_some() && other.function == one.function;
             is_of_same && other_kind.effects().contains(&kind.name())
-                || kind.better_told_by().contains(&other_kind.name()) && (is_of_same || has_most(seen, other, one))
+                || kind.outranked_by().contains(&other_kind.name()) && (is_of_same || has_most(seen, other, one))
         })
     };
     let left: Vec<bool> = found.iter().map(is_left).collect();

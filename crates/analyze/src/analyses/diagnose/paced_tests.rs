@@ -211,7 +211,7 @@ fn python(wait_us: u64, stack: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_thread_that_waits_for_the_interpreters_lock_is_told_from_one_that_waits_for_work() {
+fn a_thread_that_waits_for_the_interpreters_lock_is_distinguished_from_one_that_waits_for_work() {
     let lock = "sim::Step;time_sleep;PyEval_RestoreThread;take_gil;pthread_cond_timedwait";
     assert_eq!(python(4_000, lock).len(), 1);
     assert!(python(4_000, lock)[0].starts_with("gil-wait | sim::Step | 8"), "{:?}", python(4_000, lock));

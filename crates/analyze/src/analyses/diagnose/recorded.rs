@@ -129,7 +129,7 @@ impl<'a> Recorded<'a> {
     }
 
     /// `40,000 opens (20.0 per step)`
-    pub fn told(&self, count: u64, what: &str) -> String {
+    pub fn count_text(&self, count: u64, what: &str) -> String {
         let all = format!("{} {what}", grouped(count.into()));
         match self.steps {
             Some(_) => format!("{all} ({} per step)", NoteValue::number(self.per_step(count))),
@@ -138,7 +138,7 @@ impl<'a> Recorded<'a> {
     }
 
     /// `4,012 allocations per step, 99.9 % of them temporary, 31 B each`
-    pub fn told_allocations(&self, one: &AllocationRates) -> String {
+    pub fn allocations_text(&self, one: &AllocationRates) -> String {
         let per = if self.steps.is_some() { " per step" } else { "" };
         format!(
             "{} allocations{per}, {} of them temporary, {} each",

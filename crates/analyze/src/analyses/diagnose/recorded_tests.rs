@@ -12,7 +12,7 @@ use crate::drawn;
 /// Steps last from 0 to 100 ms; the first one does not count.
 const STEPS: Range<u64> = 1_000_000..100_000_000;
 
-fn told(capture: &Capture, columns: &[&str]) -> Vec<String> {
+fn columns_of(capture: &Capture, columns: &[&str]) -> Vec<String> {
     drawn::selected(capture, &["sim::"], |selection| {
         cells(&table(std::slice::from_ref(selection), &Calls::default()), columns)
     })
@@ -54,11 +54,14 @@ fn temporaries_of_a_recorded_heap_are_found_at_a_small_cost_and_are_sure() {
             _ => "sim::Move".to_owned(),
         })
     };
-    assert_eq!(told(&capture(), &["finding", "confidence"]), ["`sim::Look` makes a temporary for each look-up | fair"]);
+    assert_eq!(
+        columns_of(&capture(), &["finding", "confidence"]),
+        ["`sim::Look` makes a temporary for each look-up | fair"]
+    );
     let keys = format!("main;main;sim::Step;sim::Look;malloc {} {} {} 0 0", 99 * 40, 99 * 40 * 24, 99 * 40 - 3);
     let columns = ["finding", "confidence", "confirm", "why"];
     assert_eq!(
-        told(&with_heap(capture(), STEPS, &keys), &columns),
+        columns_of(&with_heap(capture(), STEPS, &keys), &columns),
         ["`sim::Look` makes a temporary for each look-up | strong | - | \
           Allocation and growing containers take 2.00 % of the CPU time, all the time. See `stepscope explain 'sim::Look' RUN`.\n\
           It makes 40.0 allocations per step, 99.92 % of them temporary, 24 B each. See `stepscope show RUN --view heap --sort temporary`."]
@@ -71,22 +74,28 @@ fn where_the_heap_shows_hardly_any_allocation_there_is_no_finding() {
     let capture = || looping(|_, tenth| work(tenth, &[(4, insert)], "sim::Move"));
     let at = |calls: u64| format!("main;main;sim::Step;{insert} {calls} {} 0 0 0", calls * 48);
     let many = with_heap(capture(), STEPS, &at(99 * 200));
-    assert_eq!(told(&many, &["finding", "confidence"]), ["`sim::Poses` builds a container in every step | strong"]);
+    assert_eq!(
+        columns_of(&many, &["finding", "confidence"]),
+        ["`sim::Poses` builds a container in every step | strong"]
+    );
     assert_eq!(found(&with_heap(capture(), STEPS, &at(3))), [""; 0]);
 }
 
 const OPEN: &str = "sim::Save;open64;__x64_sys_openat [kernel]";
 
 #[test]
-fn a_file_that_is_opened_for_each_record_is_told_from_files_that_are_opened_once() {
+fn a_file_that_is_opened_for_each_record_is_distinguished_from_files_that_are_opened_once() {
     let capture = || looping(|_, tenth| work(tenth, &[(1, OPEN)], "sim::Move"));
     let save = "main;main;sim::Step;sim::Save";
     let calls = |file| {
         let open = (("openat", save, file, 20, 0), ("write", save, file, 20, 0), ("close", save, file, 20, 0));
         with_calls(capture(), &[open.0, open.1, open.2])
     };
-    assert_eq!(told(&calls("/tmp/stats"), &["kind", "confidence", "confirm"]), ["file-opened-each-time | strong | -"]);
-    assert!(told(&calls("/tmp/stats"), &["why"])[0].contains(
+    assert_eq!(
+        columns_of(&calls("/tmp/stats"), &["kind", "confidence", "confirm"]),
+        ["file-opened-each-time | strong | -"]
+    );
+    assert!(columns_of(&calls("/tmp/stats"), &["why"])[0].contains(
         "It opens 1 file 2,000 times (20.0 per step): `/tmp/stats` is opened 2,000 times for 2,000 writes and 0 reads."
     ));
     // Twenty calls are of one file a step: that is 20 opens of each. One open of each is no finding.
@@ -105,7 +114,7 @@ fn a_table_of_the_kernel_that_is_read_for_each_process_gains_all_reads_but_one()
         paths.iter().flat_map(|path| [("openat", watch, &**path, 1, 0), ("read", watch, &**path, 2, 0)]).collect();
     let each = with_calls(capture(), &calls);
     assert_eq!(
-        told(&each, &["finding", "gain_share", "confidence"]),
+        columns_of(&each, &["finding", "gain_share", "confidence"]),
         ["`sim::Watch` reads `/proc/[pid]/net/tcp` for each of 40 processes in every step | 78.000002 | strong"]
     );
     let once = with_calls(capture(), &[("openat", watch, "/proc/stat", 1, 0), ("read", watch, "/proc/stat", 2, 0)]);
@@ -120,7 +129,7 @@ fn a_file_that_each_process_reads_is_found_by_its_calls() {
     capture = with_calls(capture, &[open, data]);
     // 100 opens: 99 of 100 reads, which take 30.1 ms of 100 ms in all.
     assert_eq!(
-        told(&capture, &["kind", "finding", "gain_share", "how"]),
+        columns_of(&capture, &["kind", "finding", "gain_share", "how"]),
         ["file-read-again | `sim::Read` reads `/maps/world.json` 100 times | 29.799 | time in system calls"]
     );
     let second = capture.add_process(stepscope_model::Process { pid: 2, ..Default::default() });
@@ -128,7 +137,7 @@ fn a_file_that_each_process_reads_is_found_by_its_calls() {
     capture.threads[0].process = Some(first);
     let other = capture.add_thread(stepscope_model::Thread { tid: 9, process: Some(second), ..Default::default() });
     capture.system_calls.iter_mut().skip(100).for_each(|row| row.thread = other);
-    assert_eq!(told(&capture, &["finding"]), ["`sim::Read` reads `/maps/world.json` in each of 2 processes"]);
+    assert_eq!(columns_of(&capture, &["finding"]), ["`sim::Read` reads `/maps/world.json` in each of 2 processes"]);
     let written = with_calls(capture, &[("write", read, "/maps/world.json", 1, 0)]);
     assert_eq!(found(&written), [""; 0], "what is written may have changed");
 }
@@ -139,11 +148,11 @@ fn look_ups_that_fail_are_found_where_they_cost_time() {
     let search = "main;main;sim::Find;openat";
     let calls = [("openat", search, "/opt/{ms}/libode.so.8", 200, 200), ("openat", search, "/lib/libode.so.8", 1, 0)];
     assert_eq!(
-        told(&with_calls(capture(), &calls), &["kind", "finding", "function", "gain_share", "confidence"]),
+        columns_of(&with_calls(capture(), &calls), &["kind", "finding", "function", "gain_share", "confidence"]),
         ["failed-look-ups | Libraries are looked for where they are not | sim::Find | 20 | strong"]
     );
     let files = with_calls(capture(), &[("newfstatat", search, "/maps/{ms}.sdf", 200, 200)]);
-    assert_eq!(told(&files, &["finding"]), ["`sim::Find` asks for files that do not exist"]);
+    assert_eq!(columns_of(&files, &["finding"]), ["`sim::Find` asks for files that do not exist"]);
     let few = with_calls(capture(), &[("newfstatat", search, "/maps/{ms}.sdf", 4, 4)]);
     assert_eq!(found(&few), [""; 0], "what takes less than 1 % is nothing to change");
 }
@@ -170,7 +179,7 @@ fn a_heap_that_grows_is_found_with_the_function_that_holds_it_and_a_full_cache_i
         capture
     };
     assert_eq!(
-        told(&growing(100), &["kind", "finding", "confidence", "gain"]),
+        columns_of(&growing(100), &["kind", "finding", "confidence", "gain"]),
         ["memory-grows-over-time | `sim::Log` holds ever more memory | strong | -"]
     );
     assert_eq!(found(&growing(30)), [""; 0], "it grows at first only");

@@ -42,7 +42,7 @@ impl Seen<'_, '_> {
 }
 
 /// A finding that says in which part of the run it is, if it is not about all the time.
-pub(super) fn told(seen: &Seen<'_, '_>, mut found: Found) -> Found {
+pub(super) fn with_part(seen: &Seen<'_, '_>, mut found: Found) -> Found {
     const ALWAYS: &str = "all the time";
     const IN_PART: &str = "again and again in a part of the run";
     let without = &found.without;

@@ -108,12 +108,12 @@ fn a_scan_is_found_among_growing_work_if_what_it_calls_does_not_grow() {
 
 #[test]
 fn work_for_each_element_is_no_scan_if_it_costs_much_or_all_work_is_such() {
-    let dear = findings(|n| vec![("sim::Solve", 5_000.0 * n), ("sim::Other", 1e6)]);
+    let expensive = findings(|n| vec![("sim::Solve", 5_000.0 * n), ("sim::Other", 1e6)]);
     let all = findings(|n| vec![("sim::Move", 300.0 * n), ("sim::Collide", 600.0 * n)]);
     let rebuilt = findings(|n| {
         vec![("sim::Poses;std::map<int, int>::insert;operator new;malloc", 200.0 * n), ("sim::Other", 1e6)]
     });
-    for table in [&dear, &all, &rebuilt] {
+    for table in [&expensive, &all, &rebuilt] {
         let kinds = cells(table, &["kind"]);
         assert!(!kinds.iter().any(|kind| kind == "full-scan-each-step"), "{kinds:?}");
     }

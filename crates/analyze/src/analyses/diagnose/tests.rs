@@ -589,7 +589,7 @@ fn repeated_work_is_named_once_by_the_function_that_repeats_most() {
 }
 
 #[test]
-fn a_function_that_goes_through_the_same_data_in_each_call_is_told_from_those_that_need_it() {
+fn a_function_that_goes_through_the_same_data_in_each_call_is_distinguished_from_those_that_need_it() {
     // Half of each step in `Steer`, four tenths in `Near`, which it calls; two tenths in `Find`, a search by name.
     let tenths = [(4, "sim::Steer;sim::Near"), (5, "sim::Steer"), (7, "sim::Find;std::find<int*, int>")];
     let mut capture = looping(|_, tenth| work(tenth, &tenths, "sim::Move"));

@@ -38,7 +38,7 @@ fn findings(mut capture: Capture, addresses: &[(&str, u64)]) -> Vec<String> {
 }
 
 #[test]
-fn a_thread_that_spins_until_the_next_step_is_told_from_one_that_computes() {
+fn a_thread_that_spins_until_the_next_step_is_distinguished_from_one_that_computes() {
     // Ten samples a step: the first two of the work, or two anywhere.
     let helper = |is_work: &dyn Fn(u64, u64) -> bool| {
         let mut text = String::new();
@@ -188,7 +188,7 @@ fn woken(mut drawing: Drawing, thread: &str, when: std::ops::Range<u64>, runnabl
 }
 
 #[test]
-fn a_worker_that_is_late_for_want_of_a_cpu_is_not_told_from_one_with_more_work() {
+fn a_worker_that_is_late_for_want_of_a_cpu_is_not_distinguished_from_one_with_more_work() {
     // Three workers start with each step. The last one ends the round after 700 us, and has worked for `work_ns` then.
     let last_works = |work_ns: u64, cpus: u32| {
         let mut text = String::new();

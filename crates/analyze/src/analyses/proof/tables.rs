@@ -335,13 +335,13 @@ fn share_requirement(cases: &[&Case]) -> Requirement {
 
 fn place_requirement(cases: &[&Case]) -> Requirement {
     let asked: Vec<_> = cases.iter().filter(|case| slow_share(case) >= FIRST_PERCENT).collect();
-    let told = |case: &Case, place: Option<usize>| {
+    let text_of = |case: &Case, place: Option<usize>| {
         format!("{}: {}", case.known.name, place.map_or("not ranked".to_owned(), |place| place.to_string()))
     };
     let missed: Vec<String> =
-        asked.iter().filter(|case| place(case) != Some(1)).map(|case| told(case, place(case))).collect();
+        asked.iter().filter(|case| place(case) != Some(1)).map(|case| text_of(case, place(case))).collect();
     let of_one = asked.iter().filter(|case| place(case) == Some(1) && worst_place(case) != Some(1));
-    let of_one = of_one.map(|case| format!("{} in one recording", told(case, worst_place(case))));
+    let of_one = of_one.map(|case| format!("{} in one recording", text_of(case, worst_place(case))));
     Requirement {
         what: "the guilty function first, where its share is 20 % or more".to_owned(),
         held: asked.len() - missed.len(),
@@ -456,7 +456,7 @@ fn precision_requirement(proof: &Proof, build: &Build) -> Requirement {
     let quiet: Vec<bool> = of_build.map(|(_, quiet)| quiet).collect();
     let false_ones: Vec<FalseFinding> =
         false_findings(proof).into_iter().filter(|one| one.build == build.name).collect();
-    let told = |one: &FalseFinding| format!("{}: {} {:.1} %", one.of, one.claim.kind, one.claim.gain_share);
+    let text_of = |one: &FalseFinding| format!("{}: {} {:.1} %", one.of, one.claim.kind, one.claim.gain_share);
     Requirement {
         what: format!("diagnosis: no finding above {CLAIM_PERCENT:.0} % where all is fast, and in controls"),
         held: quiet.iter().filter(|quiet| **quiet).count(),
@@ -464,7 +464,7 @@ fn precision_requirement(proof: &Proof, build: &Build) -> Requirement {
         needed_percent: 90.0,
         fewest: FEWEST_TO_JUDGE,
         worst: false_ones.iter().map(|one| one.claim.gain_share).max_by(f64::total_cmp),
-        remark: false_ones.iter().map(told).collect::<Vec<_>>().join("; "),
+        remark: false_ones.iter().map(text_of).collect::<Vec<_>>().join("; "),
     }
 }
 

@@ -6,7 +6,7 @@ use stepscope_model::{Note, StackId, Wait};
 use stepscope_stats::Estimate;
 use stepscope_stats::bootstrap::BlockBootstrap;
 
-use super::sets::{FEWEST_SLOW, Sets, Side};
+use super::sets::{FEWEST_SLOW, Sets, StepKind};
 use super::{CONFIDENCE, Options};
 use crate::analyses::step_times::{Pacing, StepParts, no_steps};
 use crate::query::functions::FunctionId;
@@ -124,14 +124,14 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    pub fn count(&self, side: Side) -> usize {
-        self.positions(side).len()
+    pub fn count(&self, kind: StepKind) -> usize {
+        self.positions(kind).len()
     }
 
-    pub fn positions(&self, side: Side) -> &[usize] {
-        match side {
-            Side::Slow => &self.sets.slow,
-            Side::Typical => &self.sets.typical,
+    pub fn positions(&self, kind: StepKind) -> &[usize] {
+        match kind {
+            StepKind::Slow => &self.sets.slow,
+            StepKind::Typical => &self.sets.typical,
         }
     }
 
@@ -155,8 +155,8 @@ impl Sums {
     }
 
     pub fn means(&self, comparison: &Comparison<'_>, row: usize) -> Means {
-        let mean = |side: Side| self.0[side as usize][row].weight as f64 / comparison.count(side) as f64;
-        Means { slow: mean(Side::Slow), typical: mean(Side::Typical), interval: None }
+        let mean = |kind: StepKind| self.0[kind as usize][row].weight as f64 / comparison.count(kind) as f64;
+        Means { slow: mean(StepKind::Slow), typical: mean(StepKind::Typical), interval: None }
     }
 
     fn is_zero(&self, row: usize) -> bool {
@@ -179,15 +179,15 @@ impl Costs {
         let (capture, functions) = (comparison.selection.capture(), comparison.selection.functions());
         let none = || [StackWeights::none(capture), StackWeights::none(capture)];
         let (mut cpu, mut blocked, mut alone) = (none(), none(), none());
-        let side = |position: usize| comparison.sets.of_position(position).expect("a step of one of the sets") as usize;
+        let kind = |position: usize| comparison.sets.of_position(position).expect("a step of one of the sets") as usize;
         for StepSample { step, stack, amount } in comparison.samples() {
-            *cpu[side(step)].at(stack) += amount;
+            *cpu[kind(step)].at(stack) += amount;
         }
         for StepWait { step, wait, for_thread } in comparison.waits() {
             let amount = Amount { weight: blocked_ns(&wait).into(), count: 1 };
-            *blocked[side(step)].at(wait.stack) += amount;
+            *blocked[kind(step)].at(wait.stack) += amount;
             if !for_thread {
-                *alone[side(step)].at(wait.stack) += amount;
+                *alone[kind(step)].at(wait.stack) += amount;
             }
         }
         let attributed = |weights: &StackWeights| weights.attributed_by_function(functions);

@@ -57,7 +57,7 @@ use crate::query::select::Selection;
 use crate::query::waits::blocked_ns;
 
 use comparison::Comparison;
-use sets::Side;
+use sets::StepKind;
 pub use sets::{Measure, Sets, Slow, Split, natural_gap};
 
 /// How slow steps are found and compared.
@@ -110,10 +110,10 @@ pub fn trees(
 ) -> Result<(CallTree, CallTree), String> {
     let comparison = Comparison::of(selection, options).map_err(|why| why.to_string())?;
     let (what, unit) = calltree::title(selection);
-    let of = |side: Side, name: &str| {
-        let here = |position: usize| comparison.sets.of_position(position) == Some(side);
-        let count = comparison.count(side) as u64;
-        let steps = quantity::plural(comparison.count(side), name);
+    let of = |kind: StepKind, name: &str| {
+        let here = |position: usize| comparison.sets.of_position(position) == Some(kind);
+        let count = comparison.count(kind) as u64;
+        let steps = quantity::plural(comparison.count(kind), name);
         match evidence {
             Evidence::OnCpu => {
                 let samples =
@@ -130,7 +130,7 @@ pub fn trees(
             }
         }
     };
-    Ok((of(Side::Slow, "slow step"), of(Side::Typical, "typical step")))
+    Ok((of(StepKind::Slow, "slow step"), of(StepKind::Typical, "typical step")))
 }
 
 /// Which steps are slow.

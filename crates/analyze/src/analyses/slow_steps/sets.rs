@@ -173,10 +173,10 @@ impl Sets {
         })
     }
 
-    pub(super) fn of_position(&self, position: usize) -> Option<Side> {
+    pub(super) fn of_position(&self, position: usize) -> Option<StepKind> {
         match self.of_step[position] {
-            Set::This => Some(Side::Slow),
-            Set::Other => Some(Side::Typical),
+            Set::This => Some(StepKind::Slow),
+            Set::Other => Some(StepKind::Typical),
             Set::Neither => None,
         }
     }
@@ -186,9 +186,9 @@ fn levels(times: &Distribution) -> Option<Levels> {
     two_levels(&times.values().iter().map(|ns| *ns as f64).collect::<Vec<f64>>())
 }
 
-/// A set of steps.
+/// The two kinds of steps that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum StepKind {
     Slow,
     Typical,
 }

@@ -6,7 +6,7 @@ use stepscope_model::{Column, Columns, Note, NoteValue, Table, note};
 use stepscope_stats::bootstrap::BlockBootstrap;
 
 use super::comparison::{ByStep, Comparison, Costs, Means, Sums};
-use super::sets::{FEWEST_SLOW, Measure, Side, Split};
+use super::sets::{FEWEST_SLOW, Measure, Split, StepKind};
 use crate::analyses::step_times::StepPart;
 use crate::columns::{bounds, of_function};
 use crate::notes;
@@ -46,14 +46,14 @@ pub(super) fn parts(comparison: &Comparison<'_>, bootstrap: &BlockBootstrap) -> 
 }
 
 fn part_means(comparison: &Comparison<'_>, bootstrap: &BlockBootstrap, values: &[u64]) -> Means {
-    let mean = |side: Side| {
-        let positions = comparison.positions(side);
+    let mean = |kind: StepKind| {
+        let positions = comparison.positions(kind);
         positions.iter().map(|position| values[*position] as f64).sum::<f64>() / positions.len() as f64
     };
     let by_step: Vec<(u32, f64)> =
         values.iter().enumerate().map(|(position, value)| (position as u32, *value as f64)).collect();
     let interval = comparison.interval(bootstrap, &by_step);
-    Means { slow: mean(Side::Slow), typical: mean(Side::Typical), interval }
+    Means { slow: mean(StepKind::Slow), typical: mean(StepKind::Typical), interval }
 }
 
 fn set_notes(comparison: &Comparison<'_>) -> Vec<Note> {
@@ -215,15 +215,15 @@ pub(super) fn functions(comparison: &Comparison<'_>, bootstrap: &BlockBootstrap)
             interval: by_step.and_then(|values| comparison.interval(bootstrap, of(values))),
             ..sums.means(comparison, row)
         };
-        let share_of = |side: Side| by_step.and_then(|values| share_of_steps(comparison, values, side));
+        let share_of = |kind: StepKind| by_step.and_then(|values| share_of_steps(comparison, values, kind));
         Row {
             function: id_of.get(row).copied(),
             attributed: means(&costs.attributed, |values| &values.attributed),
             blocked: means(&costs.blocked, |values| &values.blocked),
             own: means(&costs.own, |values| &values.own),
             inclusive: means(&costs.inclusive, |values| &values.inclusive),
-            in_slow: share_of(Side::Slow),
-            in_typical: share_of(Side::Typical),
+            in_slow: share_of(StepKind::Slow),
+            in_typical: share_of(StepKind::Typical),
         }
     };
     let mut table = table(functions, order.iter().map(|position| row(*position)).collect());
@@ -254,21 +254,21 @@ fn with_interval(order: &[usize], count: usize) -> Vec<bool> {
 }
 
 /// Share of a set's steps that have the function, in percent.
-fn share_of_steps(comparison: &Comparison<'_>, values: &ByStep, side: Side) -> Option<f64> {
+fn share_of_steps(comparison: &Comparison<'_>, values: &ByStep, kind: StepKind) -> Option<f64> {
     let steps = values.inclusive.iter().chain(&values.blocked).map(|(step, _)| *step);
-    let mut steps: Vec<u32> = steps.filter(|step| comparison.sets.of_position(*step as usize) == Some(side)).collect();
+    let mut steps: Vec<u32> = steps.filter(|step| comparison.sets.of_position(*step as usize) == Some(kind)).collect();
     steps.sort_unstable();
     steps.dedup();
-    percent(steps.len() as u128, comparison.count(side) as u128)
+    percent(steps.len() as u128, comparison.count(kind) as u128)
 }
 
 fn function_notes(comparison: &Comparison<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
-    let is_slow = |step: usize| comparison.sets.of_position(step) == Some(Side::Slow);
+    let is_slow = |step: usize| comparison.sets.of_position(step) == Some(StepKind::Slow);
     let in_slow: Amount = comparison.samples().filter(|one| is_slow(one.step)).map(|one| one.amount).sum();
     if in_slow.count > 0 {
         // Ten samples have an error of a third.
-        let least = in_slow.weight * 10 / u128::from(in_slow.count) / comparison.count(Side::Slow) as u128;
+        let least = in_slow.weight * 10 / u128::from(in_slow.count) / comparison.count(StepKind::Slow) as u128;
         let unit = comparison.selection.event().map_or("", |event| &event.unit);
         notes.push(note!(
             Limit,

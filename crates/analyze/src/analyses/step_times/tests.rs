@@ -223,7 +223,7 @@ fn said_of(length: impl Fn(u64) -> u64) -> (&'static str, &'static str) {
 }
 
 #[test]
-fn levels_are_told_from_a_trend_a_shift_and_all_of_these_together() {
+fn levels_are_distinguished_from_a_trend_a_shift_and_all_of_these_together() {
     /// True in about `percent` of the steps, as if by chance.
     fn by_chance(index: u64, percent: u64) -> bool {
         (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) % 100 < percent

@@ -121,7 +121,7 @@ fn commands_of_cmake_have_their_place() {
 
 #[test]
 fn ninjas_last_build_has_one_process_for_each_command() {
-    let text = "# ninja log v5\n1\t900\t17\told.o\taa\n1\t200\t17\ta.o\tbb\n1\t300\t17\tb.o\tcc\n1\t300\t17\tb.d\tcc\n\
+    let text = "# ninja log v5\n1\t900\t17\tfirst.o\taa\n1\t200\t17\ta.o\tbb\n1\t300\t17\tb.o\tcc\n1\t300\t17\tb.d\tcc\n\
                 300\t400\t17\tp\tdd\n7\tx\ty\n";
     let capture = read(".ninja_log", text);
     let rows: Vec<(&str, u64)> =
@@ -152,7 +152,7 @@ fn files_that_are_cut_or_hold_huge_numbers_do_no_harm() {
     let huge =
         CLANG.replace("\"dur\":30", "\"dur\":18446744073709551615").replace("\"ts\":0", "\"ts\":18446744073709551615");
     let gcc = GCC.replace("0.70", "99999999999999999999999999").replace(". c.h", ".... c.h");
-    let ninja = "# ninja log v5\n1\t18446744073709551615\t17\told.o\taa\n";
+    let ninja = "# ninja log v5\n1\t18446744073709551615\t17\tfirst.o\taa\n";
     for (format, text) in
         [("clang-time-trace", CLANG), ("clang-time-trace", &huge), ("gcc-time-report", &gcc), ("ninja-log", ninja)]
     {

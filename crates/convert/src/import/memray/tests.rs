@@ -89,7 +89,7 @@ fn exports_that_are_cut_keep_what_is_before() {
 }
 
 #[test]
-fn quoted_columns_and_bad_rows_are_told_apart() {
+fn quoted_columns_and_bad_rows_are_distinguished() {
     let text = "allocator,num_allocations,size,tid,thread_name,stack_trace\n\
         MALLOC,2,10,1,\"a \"\"b\"\", c\",\"f<int, int>;a,b.py;3|main;a.py;1\"\nMALLOC,x,10,1,a,f;b;1\nMALLOC,1\n";
     let capture = read(text);

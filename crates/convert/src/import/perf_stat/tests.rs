@@ -86,7 +86,7 @@ fn intervals_start_where_the_one_before_ends_and_summaries_do_not_count_twice() 
 }
 
 #[test]
-fn cpus_cores_and_threads_are_told_apart() {
+fn cpus_cores_and_threads_are_distinguished() {
     let capture = read(
         "CPU0,52.04,msec,cpu-clock,52038718,100.00,1.000,CPUs utilized\nS0-D0-C1,2,7,,cycles,52050164,100.00,,\n\
          S0,2,9,,cycles,52050164,100.00,,\nros2 node-4711,8,,cycles,52050164,100.00,,\n",

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_is_told_from_other_messages() {
+    fn a_trace_is_distinguished_from_other_messages() {
         assert!(is_trace(&[0x0a, 4, 0x40, 5, 0x50, 1]));
         // A profile of pprof: field 1 of its first message is a number.
         assert!(!is_trace(&[0x0a, 4, 0x08, 1, 0x10, 2, 0x12, 2, 0x40, 1]));

@@ -146,8 +146,8 @@ fn with_heap(seen: &Seen<'_, '_>, found: Found, function: FunctionId, at: &dyn F
     if made.calls < FEWEST {
         return None;
     }
-    let told = format!("It makes {}.", seen.recorded.told_allocations(&made));
-    let found = found.confirmed(told, "show --view heap --sort temporary");
+    let detail = format!("It makes {}.", seen.recorded.allocations_text(&made));
+    let found = found.confirmed(detail, "show --view heap --sort temporary");
     if made.temporary_percent() < MOSTLY_TEMPORARY || made.temporary < FEWEST_TEMPORARY {
         return Some(found);
     }

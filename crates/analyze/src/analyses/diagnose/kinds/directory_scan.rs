@@ -82,15 +82,15 @@ fn with_calls(seen: &Seen<'_, '_>, under: &[bool], found: Found) -> Found {
     }
     let count = |names: &[&str]| seen.recorded.count(names, |stack| under[stack.index()]);
     let (lists, opened, asked) = (count(&["getdents", "getdents64"]), count(&OPENS), count(&STATES));
-    let told = format!(
+    let detail = format!(
         "{} of `getdents64`, {}, {}.",
-        seen.recorded.told(lists, "calls"),
-        seen.recorded.told(opened, "files opened"),
-        seen.recorded.told(asked, "files asked for their state")
+        seen.recorded.count_text(lists, "calls"),
+        seen.recorded.count_text(opened, "files opened"),
+        seen.recorded.count_text(asked, "files asked for their state")
     );
     match opened + asked >= FILES_PER_LISTING * lists.max(1) {
-        true => found.confirmed(told, "show --view syscalls"),
-        false => found.because(told, "show --view syscalls"),
+        true => found.confirmed(detail, "show --view syscalls"),
+        false => found.because(detail, "show --view syscalls"),
     }
 }
 

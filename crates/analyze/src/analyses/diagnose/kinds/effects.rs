@@ -49,7 +49,7 @@ impl Kind for ResultsUnchanged {
         "Print the largest change that each call makes."
     }
 
-    fn better_told_by(&self) -> &'static [&'static str] {
+    fn outranked_by(&self) -> &'static [&'static str] {
         &["same-work-again"]
     }
 
@@ -88,7 +88,7 @@ impl Kind for NoEffect {
         "Count the calls that give another answer."
     }
 
-    fn better_told_by(&self) -> &'static [&'static str] {
+    fn outranked_by(&self) -> &'static [&'static str] {
         &["same-work-again", "same-data-each-call", "busy-wait"]
     }
 

@@ -87,14 +87,14 @@ impl LookUps<'_> {
             None => "Files are asked for that do not exist".to_owned(),
         };
         let gain = Gain::of_calls(self.failed_ns * seen.recorded.per_step(1), seen.whole_ns());
-        let told = format!(
+        let detail = format!(
             "{} of {} fail and take {}, such as `{}`.",
-            seen.recorded.told(self.failed, "look-ups"),
+            seen.recorded.count_text(self.failed, "look-ups"),
             self.all,
             ns(self.failed_ns),
             self.most.map_or("", |(file, _)| file)
         );
         let found = Found::of_program(what, Some(gain)).about(owner).sure(Confidence::Strong);
-        Some(found.confirmed(told, "show --view syscalls"))
+        Some(found.confirmed(detail, "show --view syscalls"))
     }
 }

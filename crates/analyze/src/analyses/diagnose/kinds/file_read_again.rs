@@ -76,15 +76,15 @@ fn found(seen: &Seen<'_, '_>, owner: Option<FunctionId>, files: &[FileUse<'_>]) 
         (1, processes) => format!("{reader} reads `{}` in each of {processes} processes", most.path),
         (files, _) => format!("{reader} reads {files} files more than once"),
     };
-    let told = format!(
+    let detail = format!(
         "`{}`: {}, {} in all.",
         most.path,
-        seen.recorded.told(most.opens, "opens"),
+        seen.recorded.count_text(most.opens, "opens"),
         NoteValue::of(most.bytes, "bytes")
     );
     let gain = Gain::of_calls(again_ns * seen.recorded.per_step(1), seen.whole_ns());
     let found = Found::of_program(what, Some(gain)).about(owner).sure(Confidence::Fair);
-    let found = found.because(told, "show --view syscalls");
+    let found = found.because(detail, "show --view syscalls");
     match owner.filter(|owner| is_for_reading(seen, *owner, files)) {
         Some(owner) => with_content(seen, owner, 1.0 - 1.0 / most.opens as f64, found),
         None => found,

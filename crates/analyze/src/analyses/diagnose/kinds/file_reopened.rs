@@ -170,9 +170,9 @@ fn with_calls(seen: &Seen<'_, '_>, owner: FunctionId, found: Found) -> Option<Fo
     let opened = Recorded::files(seen.selection, seen.recorded.calls(of_owner));
     let opened: Vec<FileUse<'_>> = opened.into_iter().filter(|file| file.opens > 0).collect();
     let (opens, files) = (opened.iter().map(|one| one.opens).sum::<u64>(), opened.iter().map(|one| one.files).sum());
-    let told = seen.recorded.told(opens, "times");
+    let detail = seen.recorded.count_text(opens, "times");
     if seen.is_loading() {
-        return Some(found.because(format!("It opens {} {told}.", files_text(files)), "show --view syscalls"));
+        return Some(found.because(format!("It opens {} {detail}.", files_text(files)), "show --view syscalls"));
     }
     let most = opened.first().filter(|_| opens >= FEWEST_OPENS * files as u64)?;
     let all =
@@ -185,7 +185,7 @@ fn with_calls(seen: &Seen<'_, '_>, owner: FunctionId, found: Found) -> Option<Fo
         NoteValue::number(writes),
         NoteValue::number(reads)
     );
-    Some(found.confirmed(format!("It opens {} {told}: {use_of_one}.", files_text(files)), "show --view syscalls"))
+    Some(found.confirmed(format!("It opens {} {detail}: {use_of_one}.", files_text(files)), "show --view syscalls"))
 }
 
 fn files_text(files: usize) -> NoteValue {

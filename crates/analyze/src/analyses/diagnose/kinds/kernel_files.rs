@@ -72,8 +72,8 @@ impl Kind for KernelFiles {
                 }
                 let without = seen.without(owner, |work| files(work) || goes_with_text(work));
                 let gain = Some(seen.gain(&without));
-                let told = "The kernel looks up the files of the program's own process (`/proc/self`).";
-                Some(Found { without, gain, ..found }.sure(Confidence::Fair).because(told, explain(seen, owner)))
+                let detail = "The kernel looks up the files of the program's own process (`/proc/self`).";
+                Some(Found { without, gain, ..found }.sure(Confidence::Fair).because(detail, explain(seen, owner)))
             })
             .collect()
     }
@@ -117,13 +117,13 @@ fn with_calls(seen: &Seen<'_, '_>, owner: FunctionId, found: Found) -> Option<Fo
         1 => format!("`{}` reads `{}` several times in every step", seen.name(owner), most.path),
         files => format!("`{}` reads `{}` for each of {files} processes in every step", seen.name(owner), most.path),
     };
-    let told = format!(
+    let detail = format!(
         "It opens `{}` {}; {} of the time gives what an earlier read of the step gave.",
         most.path,
-        seen.recorded.told(most.opens, "times"),
+        seen.recorded.count_text(most.opens, "times"),
         percent(100.0 * part)
     );
-    Some(Found { title, without, gain, ..found }.confirmed(told, "show --view syscalls"))
+    Some(Found { title, without, gain, ..found }.confirmed(detail, "show --view syscalls"))
 }
 
 fn is_of_kernel(path: &str) -> bool {

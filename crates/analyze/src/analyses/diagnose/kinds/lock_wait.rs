@@ -51,14 +51,14 @@ impl Kind for LockWait {
             Found::of_program(title, Some(wait.gain))
                 .about(Some(wait.function))
                 .sure(Confidence::Strong)
-                .because(told(&wait), "show --view wall")
+                .because(describe(&wait), "show --view wall")
         });
         found.collect()
     }
 }
 
 /// How long it waits.
-fn told(wait: &StepWait) -> String {
+fn describe(wait: &StepWait) -> String {
     match wait.gain.basis {
         GainBasis::Waiting => format!("The loop's thread is blocked there for {} a step.", ns(wait.ns)),
         _ => format!("Its thread is blocked there for {} of the time.", percent(wait.gain.share().value)),

@@ -96,7 +96,7 @@ impl Kind for MemoryGrowth {
 }
 
 impl Growth {
-    fn told(&self, seen: &Seen<'_, '_>, what: &str) -> String {
+    fn text(&self, seen: &Seen<'_, '_>, what: &str) -> String {
         let bytes = |bytes: f64| NoteValue::of(bytes.round(), "bytes");
         let span = seen.span();
         let length = NoteValue::of((span.end - span.start) as f64, "ns");
@@ -108,18 +108,18 @@ impl Growth {
 
 fn of_heap(seen: &Seen<'_, '_>, growth: &Growth) -> Found {
     let holders = holders(seen);
-    let told = growth.told(seen, "Live heap bytes");
+    let detail = growth.text(seen, "Live heap bytes");
     let all: i64 = holders.values().filter(|bytes| **bytes > 0).sum();
     let most = holders.into_iter().max_by_key(|(owner, bytes)| (*bytes, *owner)).filter(|(_, bytes)| *bytes > 0);
     let Some((Some(owner), bytes)) = most else {
         let found = Found::of_program("The heap grows while it runs".to_owned(), None);
-        return found.because(told, "show --view heap-time");
+        return found.because(detail, "show --view heap-time");
     };
     let share = percent(100.0 * bytes as f64 / all.max(1) as f64);
     let title = format!("`{}` holds ever more memory", seen.name(owner));
     Found::of_program(title, None)
         .about(Some(owner))
-        .because(told, "show --view heap-time")
+        .because(detail, "show --view heap-time")
         .confirmed(format!("It holds {share} of the growth."), "show --view heap --sort leaked_bytes")
 }
 
@@ -176,10 +176,10 @@ fn of_resident(seen: &Seen<'_, '_>, faults: &Faults, growth: &Growth, may_load: 
     if may_load && !faults.thread.is_some_and(|thread| serves(seen, thread)) {
         return None;
     }
-    let told = growth.told(seen, "Resident memory");
+    let detail = growth.text(seen, "Resident memory");
     let found = |title: String| {
         let found = Found::of_program(title, None).sure(Confidence::Weak);
-        found.because(told, "show --view resources")
+        found.because(detail, "show --view resources")
     };
     Some(match faults.function(seen) {
         Some((function, share)) => {

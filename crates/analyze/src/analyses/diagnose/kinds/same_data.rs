@@ -59,7 +59,7 @@ impl Kind for SameData {
         "Record several sizes with `stepscope sweep`: a cost that grows with the square of the size confirms it."
     }
 
-    fn better_told_by(&self) -> &'static [&'static str] {
+    fn outranked_by(&self) -> &'static [&'static str] {
         &["list-search", "text-compared-each-step", "full-scan-each-step", "superlinear-lookup", "same-work-again"]
     }
 

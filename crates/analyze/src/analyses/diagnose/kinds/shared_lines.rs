@@ -225,22 +225,26 @@ impl<'a> Group<'a> {
         Some(match hitm.filter(|hitm| *hitm > 0) {
             Some(hitm) => {
                 let loads = NoteValue::plural(usize::try_from(hitm).unwrap_or(usize::MAX), "sampled load");
-                let told = format!("{loads} found the line modified in another core's cache.");
-                found.confirmed(told, "show --view sharing")
+                let detail = format!("{loads} found the line modified in another core's cache.");
+                found.confirmed(detail, "show --view sharing")
             }
             None if found.gain.is_some() => {
-                let told = format!(
+                let detail = format!(
                     "{} of the CPU time{} is spent right behind these accesses: a CPU waits there until the line is its own.",
                     percent(waiting / f64::from(OF_SHARING)),
                     seen.of_steps()
                 );
                 let why = "Three quarters of it are taken as the gain: the rest is what such accesses cost alone, but for cores that are far from each other.";
-                found.because(told, explain(seen, owner)).up_to(1.0 / f64::from(OF_SHARING), why, "show --view sharing")
+                found.because(detail, explain(seen, owner)).up_to(
+                    1.0 / f64::from(OF_SHARING),
+                    why,
+                    "show --view sharing",
+                )
             }
             None => {
                 let confidence = if self.object.is_some() { Confidence::Fair } else { Confidence::Weak };
-                let told = "The addresses come from the code at CPU samples, so the cost, and the gain, is unknown.";
-                found.because(told, "show --view sharing").sure(confidence)
+                let detail = "The addresses come from the code at CPU samples, so the cost, and the gain, is unknown.";
+                found.because(detail, "show --view sharing").sure(confidence)
             }
         })
     }

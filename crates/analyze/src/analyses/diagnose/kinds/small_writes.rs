@@ -93,8 +93,8 @@ fn found(seen: &Seen<'_, '_>, owner: FunctionId, amount: Amount, at: &dyn Fn(Sta
     let (count, bytes) = writes.fold((0, 0), |(count, bytes), row| (count + row.count, bytes + row.bytes));
     let mean = bytes / count.max(1);
     (seen.recorded.per_step(count) >= FEWEST && mean <= SMALL).then(|| {
-        let told =
-            format!("It makes {} of {} each.", seen.recorded.told(count, "writes"), NoteValue::of(mean, "bytes"));
-        one.confirmed(told, "show --view syscalls")
+        let detail =
+            format!("It makes {} of {} each.", seen.recorded.count_text(count, "writes"), NoteValue::of(mean, "bytes"));
+        one.confirmed(detail, "show --view syscalls")
     })
 }

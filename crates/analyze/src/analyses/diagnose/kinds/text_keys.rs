@@ -98,17 +98,17 @@ impl Kind for TextKeys {
             }
             let (name, when) = (seen.name(owner), seen.repeatedly());
             let share = percent(seen.share(amount));
-            let told = format!("Look-ups by text keys take {share} of the CPU time, all the time.");
+            let detail = format!("Look-ups by text keys take {share} of the CPU time, all the time.");
             let found = if makes_keys {
                 let title = format!("`{name}` looks up texts in a map {when}, and makes each text for it");
                 let without = parts((0..helpers.len()).map(|index| goes(StackId::from_index(index))));
                 Found::of(seen, owner, title, without).because(
-                    format!("{told} With the texts that are made for them it is {}.", percent(seen.share(all))),
+                    format!("{detail} With the texts that are made for them it is {}.", percent(seen.share(all))),
                     explain(seen, owner),
                 )
             } else {
                 let title = format!("`{name}` looks up texts in a map {when}");
-                Found::of(seen, owner, title, seen.without(owner, looks_up)).because(told, explain(seen, owner))
+                Found::of(seen, owner, title, seen.without(owner, looks_up)).because(detail, explain(seen, owner))
             };
             Some(found.sure(Confidence::Fair).up_to(COLD, COLD_WHY, explain(seen, owner)))
         });

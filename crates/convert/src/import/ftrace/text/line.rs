@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_headers_and_other_text_are_told_apart() {
+    fn losses_headers_and_other_text_are_distinguished() {
         assert_eq!(parse(b"CPU:2 [LOST 4 EVENTS]"), Some(TextLine::Lost { cpu: 2, events: Some(4) }));
         assert_eq!(parse(b"CPU:2 [1234 EVENTS DROPPED]"), Some(TextLine::Lost { cpu: 2, events: Some(1234) }));
         assert_eq!(parse(b"CPU:2 [EVENTS DROPPED]"), Some(TextLine::Lost { cpu: 2, events: None }));
