@@ -2,6 +2,10 @@
 //!
 //! Reads the command line, calls the crates below and prints. One short file per subcommand.
 
+// First: its macros hide those of the standard library.
+#[macro_use]
+mod print;
+
 mod arguments;
 mod browser;
 mod commands;

@@ -124,6 +124,17 @@ fn an_interrupt_keeps_the_capture_and_leaves_nothing_running() {
     assert!(table["rows"][0]["samples"].as_u64().unwrap() > 10, "{table}");
 }
 
+#[test]
+fn a_recording_outlives_the_reader_of_its_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["record", "-o", "c", "--dimensions", "cpu", "--duration", "300ms", "--", "sleep", "30"];
+    let mut recorder = command(folder.path(), &arguments).spawn().unwrap();
+    // As `head` does after its last line.
+    drop((recorder.stdout.take(), recorder.stderr.take()));
+    assert!(recorder.wait().unwrap().success());
+    assert!(stepscope_model::disk::is_capture(&folder.path().join("c")), "the capture is complete");
+}
+
 /// A terminal and a parent such as `timeout` may both send the signal of one Ctrl-C.
 #[test]
 fn a_signal_that_arrives_twice_is_one_interrupt() {
