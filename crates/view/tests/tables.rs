@@ -184,6 +184,10 @@ fn an_empty_table_has_its_column_headers_and_says_that_it_is_empty() {
     let mut table = hotspots();
     table.rows.clear();
     assert_golden("table.empty.txt", &rendered(&table, Format::Table, Style::PLAIN));
+    table.columns = table.columns.into_iter().map(Column::essential).collect();
+    let narrow = rendered(&table, Format::Table, Style { width: Some(40), ..Style::PLAIN });
+    assert_eq!(narrow.lines().nth(1), Some("(no rows)"), "headers that do not fit are left out: {narrow}");
+    assert!(!narrow.contains("hidden") && narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
 }
 
 #[test]

@@ -219,12 +219,12 @@ fn notes(selection: &Selection<'_>, found: &[Disturbance], others: StepTimes) ->
     notes.push(match inside.mean_ns().zip(others.mean_ns()) {
         Some((inside, others)) => note!(
             Fact,
-            "{} of the recording are disturbed. Steps took {} there and {} elsewhere, on average.",
+            "{} of the recording is disturbed. Steps took {} there and {} elsewhere, on average.",
             share,
             NoteValue::ns(inside),
             NoteValue::ns(others)
         ),
-        None => note!(Fact, "{} of the recording are disturbed.", share),
+        None => note!(Fact, "{} of the recording is disturbed.", share),
     });
     notes
 }
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!([value("steps"), value("step_mean")], [10_u64.into(), 2e7.into()]);
         assert_eq!(
             table.notes,
-            ["20.00 % of the recording are disturbed. Steps took 20.0 ms there and 10.0 ms elsewhere, on average."]
+            ["20.00 % of the recording is disturbed. Steps took 20.0 ms there and 10.0 ms elsewhere, on average."]
         );
     }
 

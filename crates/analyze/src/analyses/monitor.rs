@@ -152,8 +152,8 @@ pub fn processes(selection: &Selection<'_>) -> Table {
 
 /// Totals that the table shows as rates: column, quantity, unit and meaning.
 const RATES: [(&str, &str, &str, &str); 10] = [
-    ("minor_fault_rate", "minor_faults", "1/s", "Page faults per second that did not read from storage."),
-    ("major_fault_rate", "major_faults", "1/s", "Page faults per second that read from storage."),
+    ("minor_fault_rate", "minor_faults", "faults/s", "Page faults per second that did not read from storage."),
+    ("major_fault_rate", "major_faults", "faults/s", "Page faults per second that read from storage."),
     ("io_read_rate", "io_read_bytes", "bytes/s", "Bytes read from storage per second."),
     ("io_write_rate", "io_write_bytes", "bytes/s", "Bytes written to storage per second."),
     (
@@ -163,8 +163,8 @@ const RATES: [(&str, &str, &str, &str); 10] = [
         "Bytes that read calls returned per second, of files, pipes and terminals.",
     ),
     ("write_call_rate", "io_write_call_bytes", "bytes/s", "Bytes given to write calls per second."),
-    ("voluntary_rate", "context_switches_voluntary", "1/s", "Times per second that threads gave up a CPU."),
-    ("involuntary_rate", "context_switches_involuntary", "1/s", "Times per second that threads were preempted."),
+    ("voluntary_rate", "context_switches_voluntary", "switches/s", "Times per second that threads gave up a CPU."),
+    ("involuntary_rate", "context_switches_involuntary", "switches/s", "Times per second that threads were preempted."),
     ("cpu_wait", "run_queue_delay_ns", "percent", "Time that threads waited for a CPU, per time observed."),
     ("gpu", "gpu_ns", "percent", "GPU time per time observed."),
 ];

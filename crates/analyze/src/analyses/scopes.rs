@@ -242,7 +242,7 @@ fn change(calls: &[Call], lengths: &Distribution) -> Option<Estimate> {
 
 fn notes(selection: &Selection<'_>, loops: Option<&Loops>) -> Vec<Note> {
     if selection.capture().scopes.is_empty() {
-        return vec![note!(Loss, "The capture has no scopes: the program marks none.")];
+        return vec![note!(Loss, "The capture has no scopes. Mark them with `STEPSCOPE_SCOPE`: docs/marks.md.")];
     }
     let mut notes = Vec::new();
     if !selection.has_switches() {
@@ -395,6 +395,6 @@ Step 200..290
     #[test]
     fn without_scopes_the_table_says_so() {
         let table = drawn::selected(&drawn::folded("main;a 1"), &[], table);
-        assert_eq!(table.notes, ["The capture has no scopes: the program marks none."]);
+        assert_eq!(table.notes, ["The capture has no scopes. Mark them with `STEPSCOPE_SCOPE`: docs/marks.md."]);
     }
 }

@@ -209,7 +209,7 @@ fn stack_notes(losses: &Losses) -> Vec<Note> {
     if let Some(share) = share(losses.guessed_stacks) {
         notes.push(note!(
             Limit,
-            "{} of the stacks have a guessed caller, because code without unwind tables called: what is above \
+            "{} of the stacks have a guessed caller: code without unwind tables made the call. Frames above \
              `[callers guessed]` may be wrong.",
             share
         ));

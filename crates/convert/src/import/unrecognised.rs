@@ -10,7 +10,7 @@ pub(super) fn looks(head: Head<'_>) -> String {
         (b"BZh", "it is packed with bzip2; unpack it first"),
         (b"\xfd7zXZ\0", "it is packed with xz; unpack it first"),
         (b"PAR1", "it is a Parquet table; if it is part of a capture, run `stepscope show` on its folder"),
-        (b"<", "it is a web page or picture; import the stacks it was drawn from"),
+        (b"<", "it is XML or a web page; of a picture of stacks, import the stacks"),
         (b"{", "it is JSON; `stepscope` exports JSON but does not import it"),
         (b"[", "it is JSON; `stepscope` exports JSON but does not import it"),
     ];

@@ -43,11 +43,21 @@ fn floor_char_boundary(text: &str, index: usize) -> usize {
     (0..=index).rev().find(|&index| text.is_char_boundary(index)).unwrap_or(0)
 }
 
+fn unreadable(path: &Path, source: &std::io::Error) -> String {
+    let path = path.display();
+    match source.kind() {
+        std::io::ErrorKind::NotFound => {
+            format!("{path}: no such lab file; give the path of one, or write one: docs/lab-file.md")
+        }
+        _ => format!("{path}: cannot read the lab file: {source}"),
+    }
+}
+
 /// A lab file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LabFileError {
     /// It cannot be read.
-    #[error("cannot read the lab file {}: {source}. Give the path of a lab file: `stepscope run PATH`", path.display())]
+    #[error("{}", unreadable(path, source))]
     Unreadable {
         /// The file.
         path: PathBuf,

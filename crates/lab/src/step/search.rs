@@ -92,7 +92,7 @@ impl StepSearch {
             State::Observed => None,
             State::Failed(reason) => Some(reason.clone()),
             State::Searching(missing) => Some(format!(
-                "{missing} None of the {} that the program mapped later holds it either",
+                "{missing}; none of the {} that the program mapped later holds it either",
                 stepscope_model::quantity::plural(self.searched.len(), "file")
             )),
         }

@@ -187,7 +187,7 @@ impl Suggestion {
         let columns: Columns<'_, Row> = Columns::new()
             .with(text("function", "Full name of the function.").essential(), |row: &Row| row.function.as_str().into())
             .with(
-                Column::new("rate", Kind::Number, "1/s", "Calls per second; missing where calls were not counted.")
+                Column::new("rate", Kind::Number, "calls/s", "Calls per second; missing where calls were not counted.")
                     .essential(),
                 |row| row.likely().map(|likely| likely.rate).into(),
             )

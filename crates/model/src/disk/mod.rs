@@ -72,8 +72,13 @@ pub enum DiskError {
         source: io::Error,
     },
     /// The folder does not exist.
-    #[error("{}: no such capture; record one with `stepscope record -o {}`", .0.display(), .0.display())]
-    Absent(PathBuf),
+    #[error("{}: no such capture; {}", path.display(), instead(path, beside))]
+    Absent {
+        /// The folder.
+        path: PathBuf,
+        /// The captures beside it.
+        beside: Vec<String>,
+    },
     /// The path exists but is not a capture.
     #[error("{}: not a capture: {reason}", path.display())]
     NotACapture {
@@ -319,10 +324,31 @@ fn read_manifest(folder: &Path) -> Result<Manifest, DiskError> {
     serde_json::from_str(&text).map_err(|error| DiskError::damaged(&path, error))
 }
 
+/// The names of the captures in the folder where a capture is missing, in order.
+fn captures_beside(missing: &Path) -> Vec<String> {
+    let parent = missing.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten().filter(|entry| is_capture(&entry.path()));
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// What to read or do instead of a missing capture.
+fn instead(path: &Path, beside: &[String]) -> String {
+    const MOST: usize = 5;
+    match beside {
+        [] => format!("record one with `stepscope record -o {}`", path.display()),
+        [first @ .., _] if first.len() >= MOST => {
+            format!("captures there: {}, {} more", beside[..MOST].join(", "), beside.len() - MOST)
+        }
+        _ => format!("captures there: {}", beside.join(", ")),
+    }
+}
+
 fn why_not_a_capture(folder: &Path, info: &Path, error: io::Error) -> DiskError {
     let path = folder.to_owned();
     if !folder.exists() {
-        return DiskError::Absent(path);
+        return DiskError::Absent { beside: captures_beside(folder), path };
     }
     if folder.is_file() {
         let reason = format!("it is a file; `stepscope import {}` reads those of other tools", path.display());

@@ -166,7 +166,13 @@ fn hostile_parquet_with_a_right_checksum_is_an_error_and_not_a_panic() {
 fn each_kind_of_wrong_folder_gets_its_own_advice() {
     let folder = tempfile::tempdir().unwrap();
     let message = |path: &Path| read(path).unwrap_err().to_string();
-    assert!(message(&folder.path().join("none")).contains("no such capture"));
+    let absent = message(&folder.path().join("none"));
+    assert!(absent.contains("no such capture; record one with"), "{absent}");
+    for name in ["rec2.capture", "rec.capture"] {
+        write(&full(), &folder.path().join(name)).unwrap();
+    }
+    let absent = message(&folder.path().join("none"));
+    assert!(absent.ends_with("none: no such capture; captures there: rec.capture, rec2.capture"), "{absent}");
     assert!(message(folder.path()).contains("holds no capture.json"));
     fs::write(folder.path().join("a.folded"), "a 1").unwrap();
     assert!(message(&folder.path().join("a.folded")).contains("stepscope import"));

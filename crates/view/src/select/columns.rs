@@ -89,9 +89,9 @@ impl UnknownColumn {
     pub fn nearest(&self) -> Option<&str> {
         const ALIKE: f64 = 0.6;
         let name = self.name.to_lowercase();
-        let likeness = |column: &str| match column.contains(&name) || name.contains(column) {
-            true => 1.0,
-            false => strsim::normalized_damerau_levenshtein(&name, column),
+        let likeness = |column: &str| {
+            let is_part = column.contains(&name) || name.contains(column);
+            f64::from(is_part) + strsim::normalized_damerau_levenshtein(&name, column)
         };
         let rated = self.available.iter().map(|column| (likeness(column), column));
         let (likeness, column) = rated.rev().max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -123,6 +123,7 @@ mod tests {
             UnknownColumn { name: name.to_owned(), available }.nearest().map(str::to_owned)
         };
         assert_eq!(nearest("slef").as_deref(), Some("self"));
+        assert_eq!(nearest("self_shar").as_deref(), Some("self_share"));
         assert_eq!(nearest("Module").as_deref(), Some("module"));
         assert_eq!(nearest("share").as_deref(), Some("self_share"));
         assert_eq!(nearest("nonsense"), None);

@@ -44,6 +44,8 @@ pub fn render(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<(
         writeln!(out, "{}", Role::Title.paint(&line, style.colour))?;
     }
     match form {
+        // Without rows, no column can be narrower.
+        Form::Rows if table.rows.is_empty() && style.width.is_some_and(|width| line_width(&columns) > width) => {}
         Form::Rows => write_rows(table, &columns, style, out)?,
         Form::List => write_list(table, &reading, style, out)?,
         Form::Cards => write_cards(table, &reading, style, out)?,
@@ -58,8 +60,13 @@ pub fn render(table: &Table, style: &Style, out: &mut dyn Write) -> io::Result<(
     }
     match hidden {
         0 => Ok(()),
+        _ if table.rows.is_empty() => Ok(()),
         hidden => write_note(NoteKind::Hint, &hidden_columns(hidden), style, out),
     }
+}
+
+fn line_width(columns: &[TextColumn]) -> usize {
+    columns.iter().map(|column| column.width + column.gap().len()).sum::<usize>().saturating_sub(GAP.len())
 }
 
 fn write_note(kind: NoteKind, sentence: &str, style: &Style, out: &mut dyn Write) -> io::Result<()> {

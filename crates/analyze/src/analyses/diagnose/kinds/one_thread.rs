@@ -22,7 +22,7 @@ impl Kind for OneThread {
     }
 
     fn advice(&self) -> &'static str {
-        "Run the largest parts of the work that do not depend on each other side by side."
+        "Run independent parts of the work in parallel, the largest first."
     }
 
     fn confirm(&self) -> &'static str {
@@ -58,9 +58,9 @@ impl Kind for OneThread {
         let title = format!("Thread `{name}` does all the work{}; the program uses no other CPU", seen.of_each_step());
         vec![Found::of_program(title, None).sure(Confidence::Strong).because(
             match others {
-                0 => format!("It runs {} of the time in which it can.", percent(100.0 * running)),
+                0 => format!("It runs {} of the time that it does not wait for a CPU.", percent(100.0 * running)),
                 _ => format!(
-                    "It runs {} of the time in which it can; all other threads together take {} of its CPU time.",
+                    "It runs {} of the time that it does not wait for a CPU; all other threads together use {} of its CPU time.",
                     percent(100.0 * running),
                     percent(100.0 * others as f64 / own as f64)
                 ),
