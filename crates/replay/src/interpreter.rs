@@ -297,7 +297,9 @@ impl Interpreter {
             if let Some(done) = asking.take_if(|asking| stack > asking.stack) {
                 mathematics.push(done.done(instructions));
             }
-            if is_inlined && stack == first_stack {
+            // A loop around inlined code comes back to its start: that is the next call.
+            let begins_again = is_inlined && outside > 0 && stack == first_stack && registers.ip == initial.ip;
+            if is_inlined && stack == first_stack && !begins_again {
                 let is_inside = limit.inlined.iter().any(|range| range.contains(&registers.ip));
                 outside = if is_inside { 0 } else { outside + 1 };
                 if outside == 1 {
@@ -305,7 +307,7 @@ impl Interpreter {
                 }
             }
             // The return address of the call itself was taken, or inlined code was left.
-            if stack > first_stack || outside > OUTSIDE {
+            if stack > first_stack || outside > OUTSIDE || begins_again {
                 let mut instructions = instructions;
                 if outside > 0 {
                     path = left.0;

@@ -1,6 +1,6 @@
 //! Calls of this process are replayed on copies of its own memory, and compared with what the CPU does.
 
-use std::arch::asm;
+use std::arch::{asm, naked_asm};
 use std::collections::{BTreeMap, HashMap};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -453,6 +453,28 @@ extern "C" fn never_ends(start: u64, _: u64) -> u64 {
 extern "C" fn reads(address: u64, _: u64) -> u64 {
     // SAFETY: it is only replayed.
     unsafe { (address as *const u64).read_volatile() }
+}
+
+/// Adds up an array. The addition is code of an inlined function; counting is the loop around it.
+#[unsafe(naked)]
+extern "C" fn sums(array: *const u64, length: u64) -> u64 {
+    naked_asm!("xor eax, eax", "2:", "add rax, [rdi]", "add rdi, 8", "dec rsi", "jnz 2b", "ret")
+}
+
+#[test]
+fn the_next_round_of_a_loop_is_the_next_call_of_what_is_inlined_into_it() {
+    const ADDITION: std::ops::Range<u64> = 2..5;
+    let (numbers, start) = ([3_u64; 20], sums as *const () as u64);
+    let mut replay = Replay::new();
+    let mut run = |inlined: &[std::ops::Range<u64>], from: u64| {
+        let ranges = writable();
+        let mut registers = begin(from, [numbers.as_ptr() as u64, numbers.len() as u64], replay.stack);
+        let mut memory = Memory::new(&Own, &ranges, registers.general[RSP]);
+        replay.interpreter.run(&mut registers, &mut memory, &Limit { inlined, ..limit() }).map(|done| done.instructions)
+    };
+    assert!(run(&[], start).unwrap() > 4 * 20);
+    let addition = start + ADDITION.start..start + ADDITION.end;
+    assert_eq!(run(std::slice::from_ref(&addition), addition.start).unwrap(), 1);
 }
 
 #[test]
