@@ -8,7 +8,7 @@
 //! 3. the end of the own qualified name (`EntityMatches`), with equal case, then without regard to case and `_`;
 //! 4. a part of the own qualified name, without regard to case and `_`.
 //!
-//! 3 and 4 must mean one function; otherwise the error lists them. If nothing matches, the error suggests similar names.
+//! Parts of a name are separated by `::`, those of Python names by `.`. 3 and 4 must mean one function; otherwise the error lists them. If nothing matches, the error suggests similar names.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,11 +97,12 @@ fn matching_by<'n>(
             return Ok(found);
         }
     }
-    let (end, plain) = (format!("::{asked}"), normalized(asked));
-    let likely: [Rule<'_>; 3] =
-        [&|_, own| own.name.ends_with(&end), &|_, own| ends(&own.plain).any(|end| end == plain), &|_, own| {
-            parts == Parts::Any && !plain.is_empty() && own.plain.contains(&plain)
-        }];
+    let plain = normalized(asked);
+    let likely: [Rule<'_>; 3] = [
+        &|_, own| ends(&own.name).any(|end| end == asked),
+        &|_, own| ends(&own.plain).any(|end| end == plain),
+        &|_, own| parts == Parts::Any && !plain.is_empty() && own.plain.contains(&plain),
+    ];
     let Some(found) = likely.into_iter().map(that).find(|found| !found.is_empty()) else {
         let similar = similar(own.values(), &plain);
         return Err(FunctionNameError::NotFound { asked: asked.to_owned(), similar });
@@ -146,7 +147,8 @@ pub fn could_match(asked: &str) -> impl Fn(&str) -> bool + use<> {
 
 /// A qualified name, then the same without its first parts.
 fn ends(own: &str) -> impl Iterator<Item = &str> {
-    std::iter::once(0).chain(own.match_indices("::").map(|(at, _)| at + 2)).map(|at| &own[at..])
+    let separators = own.match_indices("::").chain(own.match_indices('.'));
+    std::iter::once(0).chain(separators.map(|(at, separator)| at + separator.len())).map(|at| &own[at..])
 }
 
 /// A glob or `/regex/` over names of functions.
@@ -187,10 +189,14 @@ fn similar<'n>(own: impl Iterator<Item = &'n Own>, plain: &str) -> Vec<String> {
     let length = asked.chars().count();
     let scored = own.collect::<BTreeSet<_>>().into_iter().filter_map(|own| {
         let last = own.plain.rsplit("::").next().unwrap_or(&own.plain);
-        // Names whose lengths differ more are not similar enough, whatever they are.
-        let other = last.chars().count();
-        let could_be = length.min(other) as f64 >= LEAST_SIMILARITY * length.max(other) as f64;
-        let similarity = could_be.then(|| strsim::normalized_damerau_levenshtein(asked, last))?;
+        let similarity_to = |last: &str| {
+            // Names whose lengths differ more are not similar enough, whatever they are.
+            let other = last.chars().count();
+            let could_be = length.min(other) as f64 >= LEAST_SIMILARITY * length.max(other) as f64;
+            could_be.then(|| strsim::normalized_damerau_levenshtein(asked, last))
+        };
+        let of_python = last.rsplit_once('.').and_then(|(_, method)| similarity_to(method));
+        let similarity = similarity_to(last).into_iter().chain(of_python).max_by(f64::total_cmp)?;
         (similarity >= LEAST_SIMILARITY).then_some((similarity, &own.name))
     });
     let mut scored: Vec<(f64, &String)> = scored.collect();
@@ -223,6 +229,16 @@ mod tests {
         assert_eq!(found("physics"), ["sim::World::StepPhysics"]);
         assert!(matching_whole_parts(NAMES, "physics").is_err());
         assert!(matching_whole_parts(NAMES, "step").is_ok());
+    }
+
+    #[test]
+    fn a_short_name_means_the_method_of_a_python_class() {
+        let names = ["Car.move", "Car.move.<locals>.<genexpr>", "__memmove_avx512_unaligned_erms", "Carry.moves"];
+        for asked in ["move", "Car.move", "MOVE"] {
+            assert_eq!(matching(names, asked), Ok(BTreeSet::from(["Car.move"])), "{asked}");
+        }
+        let error = matching(names, "mvoe").unwrap_err().to_string();
+        assert_eq!(error, "no function matches `mvoe`; did you mean `Car.move`, `Carry.moves`?");
     }
 
     #[test]
