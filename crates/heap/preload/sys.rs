@@ -142,10 +142,20 @@ pub fn read(file: i32, bytes: &mut [u8]) -> isize {
 
 /// Opens a file to add to its end. It is made if it is missing. `path` ends with NUL.
 pub fn open_end(path: &[u8]) -> i32 {
-    const WRITE_CREATE_APPEND: usize = 0o1 | 0o100 | 0o2000 | 0o400_000 | 0o2_000_000;
+    const CREATE: usize = 0o100;
+    open_to_append(path, CREATE)
+}
+
+/// The same, without making it.
+pub fn open_end_of_existing(path: &[u8]) -> i32 {
+    open_to_append(path, 0)
+}
+
+fn open_to_append(path: &[u8], flags: usize) -> i32 {
+    const WRITE_APPEND: usize = 0o1 | 0o2000 | 0o400_000 | 0o2_000_000;
     // SAFETY: the path ends with NUL.
     unsafe {
-        call(number::OPENAT, [-100_isize as usize, path.as_ptr() as usize, WRITE_CREATE_APPEND, 0o600, 0, 0]) as i32
+        call(number::OPENAT, [-100_isize as usize, path.as_ptr() as usize, WRITE_APPEND | flags, 0o600, 0, 0]) as i32
     }
 }
 

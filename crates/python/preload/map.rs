@@ -8,7 +8,7 @@
 
 use core::ffi::CStr;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 
 use crate::api::{Api, Object};
 use crate::{stubs, sys};
@@ -17,6 +17,8 @@ use crate::{stubs, sys};
 static OWNER: AtomicU32 = AtomicU32::new(0);
 /// Memory that is zero in children of `fork`: that is how they know.
 static STARTED: AtomicPtr<AtomicU32> = AtomicPtr::new(null_mut());
+/// Whether the map was made. The recorder removes it at its end; then it is not made again, because nobody would remove it.
+static IS_MADE: AtomicBool = AtomicBool::new(false);
 /// Longest path of a map.
 const PATH: usize = 48;
 /// Longest line. Longer names are cut off.
@@ -57,9 +59,13 @@ fn copy_parents() {
     if parent == own {
         return;
     }
-    let (from, to) = (sys::open(&path(parent)), sys::open_end(&path(own)));
+    let from = sys::open(&path(parent));
+    if from < 0 {
+        return;
+    }
+    let to = sys::open_end(&path(own));
     let mut bytes = [0_u8; 4096];
-    while from >= 0 && to >= 0 {
+    while to >= 0 {
         match sys::read(from, &mut bytes) {
             len @ 1.. if sys::write(to, &bytes[..len as usize]) == len => {}
             _ => break,
@@ -101,7 +107,8 @@ pub unsafe fn name(api: &Api, code: *mut Object, stub: *const u8) {
         (api.clear_error)();
     }
     line.push(b"\n");
-    let file = sys::open_end(&path(OWNER.load(Acquire)));
+    let path = path(OWNER.load(Acquire));
+    let file = if IS_MADE.swap(true, AcqRel) { sys::open_end_of_existing(&path) } else { sys::open_end(&path) };
     if file >= 0 {
         // SAFETY: the caller's.
         unsafe { api.bytes_of(code, api.lines.attribute, |table| write_table(file, api.lines.form, table)) };

@@ -121,7 +121,7 @@ impl KeptFiles {
 }
 
 impl Drop for KeptFiles {
-    /// Removes the maps that our library wrote. A process that goes on makes a new one, which has only its new functions.
+    /// Removes the maps that our library wrote. A process that goes on makes no new one.
     fn drop(&mut self) {
         for ((_, name), ExpectedMap { folder, name: file, .. }) in &self.maps {
             if let (&PYTHON_MAP, Some(folder)) = (name, folder) {

@@ -368,6 +368,30 @@ fn a_program_that_embeds_python_shows_its_functions_if_asked() {
 }
 
 #[test]
+fn functions_called_after_the_recording_make_no_map() {
+    const TEST: &str = "functions_called_after_the_recording_make_no_map";
+    let Some(python) = pythons(TEST).into_iter().next() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let over = folder.path().join("over");
+    let code = "import os, sys\ndef work(): return sum(range(2000))\ndef late(): return 1\n\
+                while not os.path.exists(sys.argv[1]): work()\nlate()";
+    let launch = Launch::new([python.as_os_str(), "-c".as_ref(), code.as_ref(), over.as_os_str()]);
+    let (mut launched, recording) = match Recording::launch(launch, &with_python(), &folder.path().join("capture")) {
+        Ok(launched) => launched,
+        Err(error) => return println!("skipped: {TEST}: {error}"),
+    };
+    while recording.progress().cpu_samples < 50 {
+        recording.wait(&Until { duration: Some(Duration::from_millis(50)), flag: None });
+    }
+    let map = PathBuf::from(format!("/tmp/stepscope-python-{}.map", launched.pid()));
+    assert!(map.exists(), "{}", map.display());
+    recording.stop().unwrap();
+    std::fs::write(&over, "").unwrap();
+    assert!(launched.wait_for(Duration::from_secs(60)).unwrap().is_some());
+    assert!(!map.exists(), "{}: left behind", map.display());
+}
+
+#[test]
 fn no_map_stays_behind() {
     const TEST: &str = "no_map_stays_behind";
     let Some(python) = pythons(TEST).into_iter().next() else { return };
