@@ -432,8 +432,9 @@ impl ModuleNames {
         let mut names: Vec<Arc<str>> = vec!["".into()];
         let mut rows: FxHashMap<&str, u32> = FxHashMap::default();
         let name_of = capture.modules.iter().map(|module| {
-            *rows.entry(module.name()).or_insert_with(|| {
-                names.push(module.name().into());
+            let name = stable_name(module.name());
+            *rows.entry(name).or_insert_with(|| {
+                names.push(name.into());
                 names.len() as u32 - 1
             })
         });
@@ -447,6 +448,13 @@ impl ModuleNames {
     fn owns(&self, module: Option<ModuleId>) -> bool {
         module.is_some_and(|module| self.owned[module.index()])
     }
+}
+
+/// The name of a module's file. Those of our preloaded libraries differ in each recording, so that comparisons would find no pairs.
+fn stable_name(name: &str) -> &str {
+    const OURS: [(&str, &str); 2] =
+        [("stepscope-python-", "stepscope-python-*.so"), ("stepscope-heap-", "stepscope-heap-*.so")];
+    OURS.iter().find(|(start, _)| name.starts_with(start)).map_or(name, |(_, stable)| stable)
 }
 
 /// `FILE:LINE` of a frame, as far as it is known.

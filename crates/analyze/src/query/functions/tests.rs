@@ -136,6 +136,17 @@ fn the_largest_namespaces_of_the_program_are_offered() {
 }
 
 #[test]
+fn functions_of_our_libraries_are_the_same_in_each_recording() {
+    let identity = |file: &str| {
+        let capture = drawn::folded(&format!("main;stepscope_python_preload::evaluate [lib:/tmp/{file}] 1"));
+        let functions = Functions::of(&capture, &Owned::nothing());
+        functions.functions.iter().map(Function::identity).collect::<Vec<Identity>>()
+    };
+    assert_eq!(identity("stepscope-python-11-2c8b.so"), identity("stepscope-python-12-01ef.so"));
+    assert_ne!(identity("libsim-11.so"), identity("libsim-12.so"));
+}
+
+#[test]
 fn a_stack_of_a_million_frames_is_walked() {
     let mut capture = Capture::default();
     let frame = capture.intern_function("f");
