@@ -37,20 +37,20 @@ def run(command):
     after = os.times()
     if child.returncode != 0:
         sys.exit(errors)
-    told = {name: int(value) for name, value in re.findall(r"(\w+) (\d+)", out)}
+    printed = {name: int(value) for name, value in re.findall(r"(\w+) (\d+)", out)}
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return told, cpu, largest
+    return printed, cpu, largest
 
 
 def main():
     program = [f"{WORK}/many", COUNT, THREADS]
     bare, bare_cpu, _ = run(program)
     start = time.monotonic()
-    told, cpu, recorder_kib = run([STEPSCOPE, "record", "--with", "heap", "-o", f"{WORK}/out", "--", *program])
+    printed, cpu, recorder_kib = run([STEPSCOPE, "record", "--with", "heap", "-o", f"{WORK}/out", "--", *program])
     wall = time.monotonic() - start
-    program_mb, recorder_mb = (kib * 1024 / 1e6 for kib in (told["rss_kib"] - bare["rss_kib"], recorder_kib))
-    print(f"{told['calls']:,} allocations in {THREADS} threads, recorded in {wall:.0f} s")
-    print(f"CPU: {bare_cpu:.1f} s bare, {cpu:.1f} s recorded; {(cpu - bare_cpu) / told['calls'] * 1e9:.0f} ns an allocation more")
+    program_mb, recorder_mb = (kib * 1024 / 1e6 for kib in (printed["rss_kib"] - bare["rss_kib"], recorder_kib))
+    print(f"{printed['calls']:,} allocations in {THREADS} threads, recorded in {wall:.0f} s")
+    print(f"CPU: {bare_cpu:.1f} s bare, {cpu:.1f} s recorded; {(cpu - bare_cpu) / printed['calls'] * 1e9:.0f} ns an allocation more")
     total = program_mb + recorder_mb
     print(f"memory: program {bare['rss_kib'] * 1024 / 1e6:.1f} MB bare and {program_mb:.1f} MB more recorded, recorder {recorder_mb:.1f} MB")
     with open(f"{WORK}/out/capture.json", encoding="utf-8") as file:
@@ -63,8 +63,8 @@ def main():
     counted = {name: sum(row[name] for row in work) for name in ("calls", "bytes", "temporary")}
     failed = total >= BAR_MB
     for name, value in counted.items():
-        print(f"{name}: {value:,} counted, {told[name]:,} made")
-        failed |= value != told[name]
+        print(f"{name}: {value:,} counted, {printed[name]:,} made")
+        failed |= value != printed[name]
     sys.exit(failed)
 
 

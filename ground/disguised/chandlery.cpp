@@ -1,4 +1,4 @@
-// defect: for each single callback the dispatcher makes the list of all inputs anew, asks the kernel about all of them, and runs only the first one that is ready
+// defect: for each single callback the dispatcher makes the list of all inputs again, asks the kernel about all of them, and runs only the first one that is ready
 // kinds: wait-set-rebuilt
 // guilty: boat::Dispatcher::spinOnce, boat::Dispatcher::collect
 // gain: 52
