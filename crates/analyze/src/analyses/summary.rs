@@ -15,6 +15,8 @@ use stepscope_model::{
     Process, ProcessId, Table, Value, note,
 };
 
+use stepscope_stats::Distribution;
+
 use crate::analyses::hotspots::Hotspots;
 use crate::analyses::resources;
 use crate::analysis::{Analysis, Part, ReportSection, View};
@@ -27,6 +29,8 @@ use crate::query::weights::percent;
 struct Row<'s, 'a> {
     selection: &'s Selection<'a>,
     steps: Option<Steps>,
+    /// Of the steps but the loop's first one.
+    step_times: Option<Distribution>,
     wall_ns: Option<u64>,
     cpu_ns: Option<u64>,
     hotspots: Hotspots,
@@ -34,9 +38,11 @@ struct Row<'s, 'a> {
 
 impl<'s, 'a> Row<'s, 'a> {
     fn of(selection: &'s Selection<'a>) -> Self {
+        let steps = Steps::of(selection);
         Self {
             selection,
-            steps: Steps::of(selection),
+            step_times: steps.as_ref().map(Steps::times_after_first),
+            steps,
             wall_ns: selection.wall_ns(),
             cpu_ns: coverage::cpu_ns(selection),
             hotspots: Hotspots::of(selection),
@@ -47,8 +53,8 @@ impl<'s, 'a> Row<'s, 'a> {
         self.selection.capture()
     }
 
-    fn step(&self, of: fn(&Steps) -> Option<u64>) -> Value {
-        self.steps.as_ref().and_then(of).into()
+    fn step(&self, of: fn(&Distribution) -> Option<u64>) -> Value {
+        self.step_times.as_ref().and_then(of).into()
     }
 
     fn cores(&self) -> Option<f64> {
@@ -87,10 +93,16 @@ where
             row.steps.as_ref().and_then(|steps| steps.real_time_factor)
         })
         .count("steps", "steps", "Simulation steps.", |row| row.steps.as_ref().map(Steps::count))
-        .duration("step_median", "Median step time.", |row| row.step(|steps| steps.times.median()))
-        .duration("step_p95", "95th percentile of step time.", |row| row.step(|steps| steps.times.percentile(95.0)))
-        .duration("step_p99", "99th percentile of step time.", |row| row.step(|steps| steps.times.percentile(99.0)))
-        .duration("step_max", "Longest step.", |row| row.step(|steps| steps.times.max()))
+        .duration("step_median", "Median step time, without the loop's first step.", |row| {
+            row.step(Distribution::median)
+        })
+        .duration("step_p95", "95th percentile of step time, without the first.", |row| {
+            row.step(|times| times.percentile(95.0))
+        })
+        .duration("step_p99", "99th percentile of step time, without the first.", |row| {
+            row.step(|times| times.percentile(99.0))
+        })
+        .duration("step_max", "Longest step, without the first.", |row| row.step(Distribution::max))
         .duration("cpu", "CPU time of all threads, from context switches: exact unless a note says otherwise.", |row| {
             row.cpu_ns
         })
@@ -381,6 +393,21 @@ mod tests {
 
     fn summary(capture: &Capture) -> Table {
         drawn::selected(capture, &["gz::"], |selection| table(std::slice::from_ref(selection)))
+    }
+
+    #[test]
+    fn step_times_are_those_of_the_view_of_steps() {
+        // The first step loads what the others use.
+        let drawing = Drawing::new().window(0..10_000).lived("main", 0..10_000, None);
+        let capture = drawing.steps("main", 0, 4_000, 1, 500).steps("main", 4_000, 1_000, 2, 500).capture;
+        let shown = drawn::selected(&capture, &[], crate::analyses::step_times::tables);
+        let (summary, loops) = (summary(&capture), &shown[0]);
+        assert_eq!(cells(&summary, &["steps", "step_median"]), ["3 | 1,000"]);
+        assert_eq!(cells(loops, &["steps", "first_step", "median"]), ["3 | 4,000 | 1,000"]);
+        assert_eq!(
+            cells(&summary, &["step_p95", "step_p99", "step_max"]),
+            cells(&shown[1], &["p95", "p99", "max"])[..1]
+        );
     }
 
     #[test]

@@ -75,6 +75,11 @@ impl Steps {
         usize::from(self.first().is_some())..self.count()
     }
 
+    /// How long each took but the loop's first one, in ns: what figures of step times are of.
+    pub fn times_after_first(&self) -> Distribution {
+        self.after_first().map(|position| self.duration(position)).collect()
+    }
+
     /// When a step began and ended.
     pub fn range(&self, position: usize) -> Range<u64> {
         self.rows[position].start_ns..self.rows[position].end_ns

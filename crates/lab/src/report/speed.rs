@@ -31,6 +31,7 @@ impl Speed {
         let parts = StepParts::of(selection, &loops, steps, &selection.off_cpu());
         let after_first = steps.after_first();
         let durations = &parts.durations[after_first.clone()];
+        let times = steps.times_after_first();
         let sum = |times: &[u64]| times.iter().map(|ns| *ns as f64).sum::<f64>();
         let (whole, unpaced) = (sum(durations), sum(&parts.unpaced()[after_first]));
         let budget_ns = simulated_per_step(steps.rows());
@@ -41,8 +42,8 @@ impl Speed {
             is_paced: parts.is_paced(),
             steps: steps.count(),
             mean_ns: unpaced / durations.len().max(1) as f64,
-            median_ns: steps.times.median(),
-            p99_ns: steps.times.percentile(99.0),
+            median_ns: times.median(),
+            p99_ns: times.percentile(99.0),
             budget_ns,
             over_budget_percent: budget_ns.map(|budget| 100.0 * over(budget) / durations.len().max(1) as f64),
         })
