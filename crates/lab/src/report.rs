@@ -165,7 +165,8 @@ fn ranks(selections: &[Selection<'_>]) -> Vec<Section> {
 
 /// The cost tree, external code, the rank by cost, and the rank by score.
 fn rank_section(title: String, selections: &[Selection<'_>], phase: Option<Phase>) -> Section {
-    let of = |by| titled(rank::table(selections, &rank::Options { by, phase }), by);
+    let orders = [rank::Order::Cost, rank::Order::Score];
+    let ranks = rank::in_orders(selections, phase, orders).into_iter().zip(orders);
     let section = Section::new(title).note(
         "Cost of your code. Each sample counts once, for the nearest of your functions on its stack; a scenario's rows \
          add up to its total.",
@@ -179,7 +180,7 @@ fn rank_section(title: String, selections: &[Selection<'_>], phase: Option<Phase
         table
     };
     let section = trees.into_iter().map(shown).fold(section, Section::table);
-    section.table(of(rank::Order::Cost)).table(of(rank::Order::Score))
+    ranks.map(|(table, by)| titled(table, by)).fold(section, Section::table)
 }
 
 /// The rank under a heading of its order, without the columns that only the other order needs.

@@ -58,7 +58,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Add;
 
-use stepscope_model::{Column, Columns, Importance, Phase, Table, Value, note};
+use stepscope_model::{Column, Columns, Importance, Note, Phase, Table, Value, note};
 
 use self::costs::Costs;
 use self::extent::{Extent, cost_column};
@@ -112,38 +112,50 @@ pub fn tables(selections: &[Selection<'_>], options: &Options) -> Vec<Table> {
 
 /// The table `rank` of captures that count the same.
 pub fn table(selections: &[Selection<'_>], options: &Options) -> Table {
+    let [table] = in_orders(selections, options.phase, [options.by]);
+    table
+}
+
+/// The same in several orders, whose costs are computed once.
+pub fn in_orders<const N: usize>(selections: &[Selection<'_>], phase: Option<Phase>, orders: [Order; N]) -> [Table; N] {
     let mut notes = Vec::new();
-    let phase = pairing::phase(selections, options.phase);
+    let phase = pairing::phase(selections, phase);
     let scenarios = pairing::pair(selections, phase, &mut notes);
     let all: Vec<Costs> = scenarios.iter().map(Costs::of).collect();
     let costs: Vec<&Costs> = all.iter().filter(|costs| costs.has_cpu()).collect();
     let extents: Vec<(&str, &Extent)> = costs.iter().map(|one| (one.label.as_str(), &one.extent)).collect();
     let basis = extent::common_basis(&extents, &mut notes);
-    let mut ranked = rank(&costs, basis, options.by);
-    ranked.sort_by(|a, b| a.compare(b, options.by));
-    let mut table =
-        table_columns(&costs, basis, options.by).table("rank", title(options.by, phase), ranked.iter().enumerate());
-    table.add_notes(costs.iter().map(|one| one.extent.note(one.under_owned, basis).about(&one.label)));
-    table.add_notes(costs.iter().filter_map(|one| Some(one.extent.loading_note()?.about(&one.label))));
-    table.add_notes(scenarios.iter().flat_map(Scenario::apart));
-    table.add_notes(costs.iter().filter_map(|one| Some(one.other_run_note()?.about(&one.label))));
-    table.add_notes(all.iter().filter(|costs| !costs.has_cpu()).map(|one| {
+    let ordered = |by| {
+        let mut ranked = rank(&costs, basis, by);
+        ranked.sort_by(|a, b| a.compare(b, by));
+        table_columns(&costs, basis, by).table("rank", title(by, phase), ranked.iter().enumerate())
+    };
+    let mut said: Vec<Note> =
+        costs.iter().map(|one| one.extent.note(one.under_owned, basis).about(&one.label)).collect();
+    said.extend(costs.iter().filter_map(|one| Some(one.extent.loading_note()?.about(&one.label))));
+    said.extend(scenarios.iter().flat_map(Scenario::apart));
+    said.extend(costs.iter().filter_map(|one| Some(one.other_run_note()?.about(&one.label))));
+    said.extend(all.iter().filter(|costs| !costs.has_cpu()).map(|one| {
         note!(Loss, "Not used: no CPU samples, and no capture of the same scenario that has some.").about(&one.label)
     }));
-    table.add_notes(notes);
-    table.add_notes(ownership_note(selections));
+    said.append(&mut notes);
+    said.extend(ownership_note(selections));
     let unnamed = |one: &Selection<'_>| Some(Hotspots::of(one).unnamed_note(one)?.about(one.capture().info.name()));
-    table.add_notes(selections.iter().filter_map(unnamed));
+    said.extend(selections.iter().filter_map(unnamed));
     let is_known = |selection: &Selection<'_>| selection.functions().ownership_known();
     if let Some(first) = selections.first().filter(|_| !selections.iter().any(is_known)) {
-        table.note(note!(
+        said.push(note!(
             Hint,
             "No code is marked as owned, so costs are attributed to the nearest function outside run-time libraries and \
              the kernel. Name your own, perhaps with `{}`.",
             ownership_option(first)
         ));
     }
-    table
+    orders.map(|by| {
+        let mut table = ordered(by);
+        table.add_notes(said.iter().cloned());
+        table
+    })
 }
 
 fn rank<'a>(costs: &[&'a Costs], basis: Basis, by: Order) -> Vec<Ranked<'a>> {
