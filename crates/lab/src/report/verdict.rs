@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use stepscope_analyze::qualified_name::own_name;
 use stepscope_analyze::query::events::{self, Role};
 use stepscope_analyze::query::waits::runnable_ns;
-use stepscope_analyze::{Selection, critical_path, rank, summary};
+use stepscope_analyze::{Selection, cost_tree, critical_path, rank, summary};
 use stepscope_model::quantity::{number, percent, plural};
 use stepscope_model::{Columns, Note, NoteKind, Phase, Table, Value};
 use stepscope_view::report::Section;
@@ -34,6 +34,8 @@ const MOST_OF_ALL: usize = 12;
 const LEAST_SHARE: f64 = 5.0;
 /// A function with this share of the CPU time is always listed, in percent: its thread may wait for CPUs most of the time.
 const LARGE_SHARE: f64 = 25.0;
+/// A part of the cost tree with more than this share is nearly all of it, in percent.
+const NEARLY_ALL: f64 = 75.0;
 /// From this share of waiting for CPUs on, times say more about the machine than about the program, in percent.
 const MUCH_WAITING: f64 = 50.0;
 
@@ -114,6 +116,9 @@ fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'
             if functions.len() < most && !is_listed {
                 functions.push(costly);
             }
+        }
+        if functions.is_empty() {
+            functions.extend(subtrees(one.typical, one.speed(), &label).into_iter().filter(is_new).take(most));
         }
         gains.extend(functions);
     }
@@ -197,25 +202,63 @@ fn is_code(function: &str) -> bool {
 fn by_cost(selection: &Selection<'_>, capture: &str, least: f64) -> Vec<Gain> {
     let options = rank::Options { by: rank::Order::Cost, phase: selection.capture().info.phase };
     let table = rank::table(std::slice::from_ref(selection), &options);
+    (0..table.rows.len())
+        .take(2 * MOST_FUNCTIONS)
+        .filter_map(|row| cost_of(selection, capture, &table, row, least))
+        .collect()
+}
+
+/// The largest parts of the cost tree that lie beside each other, each a function with all that it calls: where the cost is spread over many
+/// functions, or under no owned one. What is nearly everything says nothing, so its parts stand in its place.
+fn subtrees(selection: &Selection<'_>, speed: Option<&Speed>, capture: &str) -> Vec<Gain> {
+    let options = cost_tree::Options { phase: selection.capture().info.phase, ..cost_tree::Options::default() };
+    let table = cost_tree::table(std::slice::from_ref(selection), &options);
+    let depth = |row: usize| number(&value(&table, row, "depth")).unwrap_or(0.0);
+    let mut found: Vec<Gain> = Vec::new();
+    let mut inside = None;
+    for row in 0..table.rows.len() {
+        if inside.is_some_and(|depth_of| depth(row) > depth_of) {
+            continue;
+        }
+        inside = None;
+        let has_parts = row + 1 < table.rows.len() && depth(row + 1) > depth(row);
+        let Some(mut gain) = cost_of(selection, capture, &table, row, LEAST_SHARE) else { continue };
+        if has_parts && number(&gain.share).is_some_and(|share| share > NEARLY_ALL) {
+            continue;
+        }
+        inside = Some(depth(row));
+        if has_parts {
+            gain.what = gain.what.replacen("` takes ", "` and what it calls take ", 1);
+        }
+        gain.gain = value(&table, row, "gain_bound");
+        if let Some(bound) = number(&gain.gain) {
+            gain.rtf_after = speed.and_then(|speed| speed.without(bound)).into();
+            gain.confidence = "upper bound";
+        }
+        found.push(gain);
+    }
+    found.sort_by(|a, b| number(&b.share).unwrap_or(0.0).total_cmp(&number(&a.share).unwrap_or(0.0)));
+    found
+}
+
+/// A function and its share of the cost, if it has at least this one in percent.
+fn cost_of(selection: &Selection<'_>, capture: &str, table: &Table, row: usize, least: f64) -> Option<Gain> {
     let counted = match selection.event() {
         Some(event) if events::role(event) != Role::Cpu => format!("the {}", event.unit),
         _ => "the CPU time".to_owned(),
     };
-    let gain = |row: usize| {
-        let function = text(&table, row, "function").filter(|function| is_code(function))?;
-        let share = number(&value(&table, row, "share")).filter(|share| *share >= least)?;
-        Some(Gain {
-            what: format!("`{}` takes {} of {counted}", own_name(&function), percent(share)),
-            function: Some(function),
-            capture: Some(capture.to_owned()),
-            gain: Value::Missing,
-            share: share.into(),
-            rtf_after: Value::Missing,
-            confidence: "cost",
-            is_waiting: false,
-        })
-    };
-    (0..table.rows.len()).take(2 * MOST_FUNCTIONS).filter_map(gain).collect()
+    let function = text(table, row, "function").filter(|function| is_code(function))?;
+    let share = number(&value(table, row, "share")).filter(|share| *share >= least)?;
+    Some(Gain {
+        what: format!("`{}` takes {} of {counted}", own_name(&function), percent(share)),
+        function: Some(function),
+        capture: Some(capture.to_owned()),
+        gain: Value::Missing,
+        share: share.into(),
+        rtf_after: Value::Missing,
+        confidence: "cost",
+        is_waiting: false,
+    })
 }
 
 fn gains_table(gains: &[Gain]) -> Table {
@@ -459,6 +502,48 @@ mod tests {
         let gains = tables.iter().find(|table| table.name == "verdict_gains").expect("there is a function");
         assert_eq!(gains.get(0, "what"), Some(&"`gz::Physics::Update` takes 100.00 % of the CPU time".into()));
         assert_eq!(gains.get(0, "gain"), Some(&Value::Missing));
+    }
+
+    /// What the first screen shows of samples with these stacks, root first, by the functions of a namespace.
+    fn costs_of(stacks: &[&[&str]]) -> Vec<String> {
+        let mut capture = slow();
+        capture.steps = Default::default();
+        let event = capture.samples[0].event;
+        capture.samples = Default::default();
+        for (index, names) in stacks.iter().enumerate() {
+            let frames: Vec<_> = names.iter().map(|name| capture.intern_function(name)).collect();
+            let (stack, time_ns) = (capture.intern_stack(frames), Some(index as u64 * MS));
+            capture.samples.push(Sample { time_ns, thread: ThreadId(0), cpu: None, stack, event, weight: MS });
+        }
+        let owned = Ownership { namespaces: vec!["gz::".to_owned()], ..Ownership::default() };
+        let functions = Functions::of(&capture, &owned.compile().expect("a pattern"));
+        let section = verdict(None, &[Selection::all(&capture, &functions)], &Table::new("findings", "", Vec::new()));
+        let table = section.blocks.iter().find_map(|block| match block {
+            Block::Table(table) if table.name == "verdict_gains" => Some(table),
+            _ => None,
+        });
+        let rows = table.into_iter().flat_map(|table| (0..table.rows.len()).map(|row| text(table, row, "what")));
+        rows.flatten().collect()
+    }
+
+    #[test]
+    fn what_no_owned_function_calls_is_shown_where_no_owned_function_costs_much() {
+        let stack: &[&str] = &["main", "ZSTD_compressBlock"];
+        assert_eq!(costs_of(&[stack; 4]), ["`ZSTD_compressBlock` takes 100.00 % of the CPU time"]);
+    }
+
+    #[test]
+    fn where_many_functions_cost_little_the_parts_of_the_tree_are_shown() {
+        let leaves: Vec<[String; 3]> = (0..30)
+            .map(|leaf| {
+                let part = if leaf < 18 { "gz::Send" } else { "gz::Receive" };
+                ["gz::Run".to_owned(), part.to_owned(), format!("gz::f{leaf}")]
+            })
+            .collect();
+        let stacks: Vec<Vec<&str>> = leaves.iter().map(|stack| stack.iter().map(String::as_str).collect()).collect();
+        let stacks: Vec<&[&str]> = stacks.iter().map(Vec::as_slice).collect();
+        let said = ["Send` and what it calls take 60.00 %", "Receive` and what it calls take 40.00 %"];
+        assert_eq!(costs_of(&stacks), said.map(|said| format!("`gz::{said} of the CPU time")));
     }
 
     #[test]
