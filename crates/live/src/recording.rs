@@ -42,6 +42,11 @@ impl LiveRecording {
         self.shared.held().state.clone()
     }
 
+    /// Waits until captures that viewers are saving are complete. From now on, none waits for names of code. Gives whether there were any.
+    pub fn complete_saves(&self) -> bool {
+        self.shared.saves.complete()
+    }
+
     /// Asks the thread that makes tables.
     fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Result<T, Refusal> {
         let (answer, answered) = mpsc::channel();

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Saves the last seconds, as far as they are held; without a number, everything since the start. Gives a sentence.
 pub(crate) fn save(shared: &Shared, seconds: Option<f64>) -> Result<String, String> {
+    let _goes_on = shared.saves.start();
     let (until_ns, start_ns) = {
         let held = shared.held();
         if held.growing.capture().threads.is_empty() {
@@ -35,15 +37,52 @@ pub(crate) fn save(shared: &Shared, seconds: Option<f64>) -> Result<String, Stri
             let range = from_ns.max(until_ns.saturating_sub((seconds * 1e9) as u64))..until_ns.max(from_ns);
             let length_s = (range.end - range.start) as f64 / 1e9;
             let capture = excerpt(&shared.held(), range);
-            let folder = free_folder(&shared.folder, at_s);
-            write(&capture, &folder).map(|()| format!("The last {length_s:.1} s are in {}.", folder.display()))
+            new_folder(&shared.folder, at_s)
+                .and_then(|folder| write(&capture, &folder).map(|()| folder))
+                .map(|folder| format!("The last {length_s:.1} s are in {}.", folder.display()))
         }
-        None => {
-            let folder = free_folder(&shared.folder, at_s);
-            copy(&shared.folder, &folder).map(|()| format!("The first {at_s:.1} s are in {}.", folder.display()))
-        }
+        None => new_folder(&shared.folder, at_s)
+            .and_then(|folder| copy(&shared.folder, &folder).map(|()| folder))
+            .map(|folder| format!("The first {at_s:.1} s are in {}.", folder.display())),
     };
     saved.map_err(|why| format!("Nothing was saved: {why}."))
+}
+
+/// The saves that go on.
+#[derive(Debug, Default)]
+pub(crate) struct Saves {
+    number: AtomicUsize,
+    are_last: AtomicBool,
+}
+
+impl Saves {
+    /// Counts one as long as the guard lives.
+    fn start(&self) -> impl Drop {
+        struct Save<'a>(&'a Saves);
+        impl Drop for Save<'_> {
+            fn drop(&mut self) {
+                self.0.number.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        self.number.fetch_add(1, Ordering::Relaxed);
+        Save(self)
+    }
+
+    /// Whether nobody waits for names any more.
+    fn are_last(&self) -> bool {
+        self.are_last.load(Ordering::Relaxed)
+    }
+
+    /// Waits until those that go on are complete, with the names that are known. Gives whether there were any.
+    pub fn complete(&self) -> bool {
+        self.are_last.store(true, Ordering::Relaxed);
+        let go_on = || self.number.load(Ordering::Relaxed) > 0;
+        let were_any = go_on();
+        while go_on() {
+            thread::sleep(LOOK_EVERY);
+        }
+        were_any
+    }
 }
 
 /// Waits until all rows up to this time have names. Gives the time up to which they have.
@@ -53,25 +92,31 @@ fn named_until(shared: &Shared, until_ns: u64) -> u64 {
         let nameless_ns = shared.held().growing.nameless_since().filter(|since_ns| *since_ns < until_ns);
         match nameless_ns {
             None => return until_ns,
-            Some(nameless_ns) if since.elapsed() > NAMING => return nameless_ns,
+            Some(nameless_ns) if since.elapsed() > NAMING || shared.saves.are_last() => return nameless_ns,
             Some(_) => thread::sleep(LOOK_EVERY),
         }
     }
 }
 
-/// A folder beside the recording's, named after the moment.
-fn free_folder(recording: &Path, at_s: f64) -> PathBuf {
+/// Makes a folder beside the recording's, named after the moment. Two saves at a time have two.
+fn new_folder(recording: &Path, at_s: f64) -> Result<PathBuf, String> {
     let name = recording.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = name.strip_suffix(".capture").unwrap_or(&name);
-    let numbered = |number: u32| match number {
-        1 => recording.with_file_name(format!("{name}-at-{at_s:.0}s.capture")),
-        _ => recording.with_file_name(format!("{name}-at-{at_s:.0}s-{number}.capture")),
-    };
-    (1..).map(numbered).find(|folder| !folder.exists()).expect("numbers do not end")
+    for number in 1_u32.. {
+        let folder = match number {
+            1 => recording.with_file_name(format!("{name}-at-{at_s:.0}s.capture")),
+            _ => recording.with_file_name(format!("{name}-at-{at_s:.0}s-{number}.capture")),
+        };
+        match std::fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(format!("{}: {error}", folder.display())),
+        }
+    }
+    unreachable!("numbers do not end")
 }
 
 fn write(capture: &Capture, folder: &Path) -> Result<(), String> {
-    std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     disk::write(capture, folder).map_err(|error| error.to_string())
 }
 
@@ -127,7 +172,6 @@ fn moments(held: &Held, range: &Range<u64>) -> Vec<String> {
 
 /// The recording so far: its log is copied, and a capture made of it.
 fn copy(recording: &Path, folder: &Path) -> Result<(), String> {
-    std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     let copied = copy_log(recording, folder);
     if copied.is_err() {
         let _ = disk::remove(folder);
@@ -149,4 +193,41 @@ fn copy_log(recording: &Path, folder: &Path) -> Result<(), String> {
     capture.info.notes.push("The recording went on after this capture was saved.".to_owned());
     disk::write(&capture, folder).map_err(|error| text(&error))?;
     disk::remove_log(folder).map_err(|error| text(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saves_of_one_moment_have_folders_of_their_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let recording = folder.path().join("sim.capture");
+        let saves = thread::scope(|scope| {
+            let save = || scope.spawn(|| new_folder(&recording, 3.2).expect("a folder"));
+            let mut made: Vec<PathBuf> =
+                [(); 8].map(|()| save()).into_iter().map(|save| save.join().unwrap()).collect();
+            made.sort();
+            made.dedup();
+            made
+        });
+        assert_eq!(saves.len(), 8);
+        assert!(saves.contains(&folder.path().join("sim-at-3s.capture")));
+    }
+
+    #[test]
+    fn the_end_waits_for_saves_and_they_for_no_names() {
+        let saves = Saves::default();
+        thread::scope(|scope| {
+            let save = saves.start();
+            scope.spawn(|| {
+                let _save = save;
+                while !saves.are_last() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+            assert!(saves.complete());
+        });
+        assert!(!saves.complete());
+    }
 }

@@ -17,6 +17,7 @@ use stepscope_record::clock;
 use stepscope_serve::Viewers;
 
 use crate::encoder::{self, Encoder};
+use crate::save::Saves;
 use crate::state::{Moment, Stage, State};
 use crate::window::{self, Window};
 
@@ -83,6 +84,7 @@ pub(crate) struct Shared {
     requests: Sender<Request>,
     /// To the thread that names code.
     unnamed: Sender<Unnamed>,
+    pub saves: Saves,
     held: Mutex<Held>,
 }
 
@@ -125,7 +127,7 @@ impl Shared {
             state_sent: Instant::now(),
         };
         let (folder, viewers) = (folder.to_owned(), Viewers::new(QUEUE_BYTES));
-        Self { folder, options, viewers, requests, unnamed, held: Mutex::new(held) }
+        Self { folder, options, viewers, requests, unnamed, saves: Saves::default(), held: Mutex::new(held) }
     }
 
     /// No code panics while it holds the lock, except for defects; what is held is then still good enough to look at.

@@ -1,6 +1,6 @@
 //! A recording in the browser while it goes on: `view --live`, `view FOLDER` of a running recording, and `record --live`.
 
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -25,6 +25,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const FAREWELL: Duration = Duration::from_secs(1);
 /// The same where the recorder is gone. If it was killed, that shows by its silence.
 const LAST_WORDS: Duration = Duration::from_secs(6);
+
+/// How long that viewer may take to complete what its pages save.
+const LAST_SAVE: Duration = Duration::from_secs(60);
 
 /// How the names of tables of the live rows start. `web/src/data/source.ts` has the same. Others are those of the finished capture.
 const LIVE_TABLES: &str = "live/";
@@ -100,6 +103,10 @@ fn serve(page: &ServedPage, server: Server, folder: &Path, maker: Maker) -> Resu
                     ExitCode::SUCCESS
                 }
             };
+            if data.live.complete_saves() {
+                // The pages hear where it is.
+                thread::sleep(LOOK_EVERY);
+            }
             stop.stop();
             code
         });
@@ -151,10 +158,18 @@ fn wait_after_failure(live: &LiveRecording, interrupted: &AtomicBool) -> ExitCod
     ExitCode::FAILURE
 }
 
-/// Waits until the recorder is gone, and the pages know what became of it.
+/// Waits until the recorder is gone or needs no viewer any more, and the pages know what became of it.
 fn wait_for_parent(parent: u32, live: &LiveRecording) -> ExitCode {
+    let (is_over, over) = mpsc::channel();
+    thread::spawn(move || {
+        let _ = io::stdin().read(&mut [0]);
+        let _ = is_over.send(());
+    });
     while std::os::unix::process::parent_id() == parent {
-        thread::sleep(LOOK_EVERY);
+        match over.recv_timeout(LOOK_EVERY) {
+            Ok(()) => return ExitCode::SUCCESS,
+            Err(_) => thread::sleep(LOOK_EVERY),
+        }
     }
     last_words(live);
     ExitCode::SUCCESS
@@ -275,7 +290,8 @@ impl Beside {
         let viewer = Command::new("/proc/self/exe")
             .args(["view", "--starting"])
             .arg(folder)
-            .stdin(Stdio::null())
+            // A line there says that nothing is recorded any more.
+            .stdin(Stdio::piped())
             // Standard output has the folder of the capture alone.
             .stdout(io::stderr())
             .process_group(0)
@@ -284,13 +300,24 @@ impl Beside {
     }
 }
 
+impl Beside {
+    /// Waits until the viewer has ended, at most for this long.
+    fn wait(&mut self, most: Duration) {
+        let since = Instant::now();
+        while since.elapsed() < most && matches!(self.viewer.try_wait(), Ok(None)) {
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
 impl Drop for Beside {
-    /// Lets the pages hear of the finished capture, and ends the viewer.
+    /// Lets the pages hear of the finished capture, and ends the viewer when it has saved what pages asked for.
     fn drop(&mut self) {
-        let started = Instant::now();
         if disk::is_capture(&self.folder) {
-            while started.elapsed() < FAREWELL && matches!(self.viewer.try_wait(), Ok(None)) {
-                thread::sleep(LOOK_EVERY);
+            self.wait(FAREWELL);
+            // It may be gone.
+            if self.viewer.stdin.as_mut().is_some_and(|farewell| farewell.write_all(b"\n").is_ok()) {
+                self.wait(LAST_SAVE);
             }
         }
         let _ = self.viewer.kill();
