@@ -77,7 +77,8 @@ function wrapped(name: string): string | undefined {
   if (!pair) return undefined;
   const inner = name.slice(pair.open + 1, pair.close);
   const argument = split(inner).at(rule[1])!;
-  return argument.includes("::") ? argument : undefined;
+  // The type of a pointer names no function.
+  return argument.includes("::") && !argument.includes("*)(") ? argument : undefined;
 }
 
 /** Template arguments, parted at commas outside of brackets. */

@@ -303,7 +303,7 @@ mod tests {
             "std::vector<std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > >::size()";
         assert_eq!(shortened([string], 40), ["std::vector<std::string>::size()"]);
         let update = "gz::sim::v8::systems::PhysicsPrivate::UpdateSim(gz::sim::EntityComponentManager&)";
-        assert_eq!(shortened([update], 60), ["gz::sim::v8::systems::PhysicsPrivate::UpdateSim(gz::sim::E…)"]);
+        assert_eq!(shortened([update], 60), ["gz::sim::v8::systems::PhysicsPrivate::UpdateSim(gz::…nager&)"]);
         assert_eq!(shortened([update], 46), ["…sim::v8::systems::PhysicsPrivate::UpdateSim"]);
         assert_eq!(shortened([update], 30), ["…PhysicsPrivate::UpdateSim"]);
         assert_eq!(shortened([update], 20), ["PhysicsP…::UpdateSim"]);

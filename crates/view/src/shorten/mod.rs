@@ -17,6 +17,8 @@ use crate::visible::is_plain;
 use name::{Arguments, Brackets, Parts, without_arguments, wrapped};
 
 const ELLIPSIS: char = '…';
+/// Fewest columns in which arguments tell something.
+const FEWEST_ARGUMENTS: usize = 10;
 /// Between the first and the last name of a chain of calls.
 const CHAIN: &str = " > … > ";
 
@@ -66,11 +68,10 @@ pub fn label(name: &str, columns: usize) -> Option<Cow<'_, str>> {
 /// The name with as much of its template arguments as there is room for beside the `bare` name: short ones whole, of the
 /// next one both ends.
 fn with_some_arguments(name: &str, bare: String, columns: usize) -> String {
-    const FEWEST_COLUMNS: usize = 10;
     let arguments = Arguments::of(name);
     // The ellipsis in the place of arguments is room, too.
     let mut room = columns - width(&bare) + 1;
-    if arguments.template.is_empty() || room < FEWEST_COLUMNS {
+    if arguments.template.is_empty() || room < FEWEST_ARGUMENTS {
         return bare;
     }
     let inner = |pair: &Brackets| &name[pair.open + 1..pair.close];
@@ -81,8 +82,8 @@ fn with_some_arguments(name: &str, bare: String, columns: usize) -> String {
         let text = inner(&pair);
         let shown = match width(text) <= room {
             true => text.to_owned(),
-            false if room < FEWEST_COLUMNS => ELLIPSIS.to_string(),
-            false => cut_middle(text, room),
+            false if room < FEWEST_ARGUMENTS => ELLIPSIS.to_string(),
+            false => cut_middle_in_pairs(text, room),
         };
         room -= width(&shown).saturating_sub(1);
         kept.push((pair, format!("<{shown}>")));
@@ -187,10 +188,9 @@ fn trim_brackets(name: &str, columns: usize) -> String {
     shorter
 }
 
-/// The start of an argument list, or only an ellipsis where the start would say nothing.
+/// Both ends of an argument list, or only an ellipsis where they would say nothing.
 fn cut_arguments(inner: &str, columns: usize) -> String {
-    const FEWEST_TELLING: usize = 6;
-    if columns < FEWEST_TELLING { ELLIPSIS.to_string() } else { cut_end(inner, columns) }
+    if columns < FEWEST_ARGUMENTS { ELLIPSIS.to_string() } else { cut_middle_in_pairs(inner, columns) }
 }
 
 fn cut_end(text: &str, columns: usize) -> String {
@@ -207,6 +207,52 @@ fn cut_middle(text: &str, columns: usize) -> String {
     short.push(ELLIPSIS);
     short.extend(end.chars().rev());
     short
+}
+
+/// The same of arguments, with as much of both ends as leaves brackets in pairs.
+fn cut_middle_in_pairs(text: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(1);
+    let taken = |characters: &mut dyn Iterator<Item = char>, columns| -> (Vec<char>, usize) {
+        let (taken, used) = take_columns(characters, columns);
+        (taken.chars().collect(), used)
+    };
+    let (mut start, used) = taken(&mut text.chars(), room * 2 / 5);
+    let (mut end, _) = taken(&mut text.chars().rev(), room - used);
+    end.reverse();
+    let is_paired = |start: &[char], end: &[char]| unpaired(start).0 == unpaired(end).1;
+    if !is_paired(&start, &end) {
+        // What the start opens, the end has to close.
+        while !is_paired(&start, &end) {
+            if unpaired(&start).0 > unpaired(&end).1 {
+                start.pop();
+            } else {
+                end.remove(0);
+            }
+        }
+        // The end may have left room for more of the start.
+        let left: usize = end.iter().map(|character| character.width().unwrap_or(0)).sum();
+        let (mut longer, _) = taken(&mut text.chars(), room - left);
+        while longer.len() > start.len() && !is_paired(&longer, &end) {
+            longer.pop();
+        }
+        start = longer;
+    }
+    start.into_iter().chain([ELLIPSIS]).chain(end).collect()
+}
+
+/// How many brackets these characters open and do not close, and the other way round.
+fn unpaired(text: &[char]) -> (usize, usize) {
+    let (mut open, mut close) = (0, 0);
+    for (at, character) in text.iter().enumerate() {
+        match character {
+            '<' | '(' | '[' | '{' => open += 1,
+            '>' if at > 0 && text[at - 1] == '-' => {}
+            '>' | ')' | ']' | '}' if open > 0 => open -= 1,
+            '>' | ')' | ']' | '}' => close += 1,
+            _ => {}
+        }
+    }
+    (open, close)
 }
 
 /// As many characters as fit, and the columns they take.
@@ -236,11 +282,12 @@ mod tests {
         let cases = [
             (200, ENTITY_SCAN),
             (
-                110,
-                "std::_Hashtable<unsigned long, std::pair<unsigned long const, gz::math::Po…>::find(unsigned long const&) const",
+                125,
+                "std::_Hashtable<unsigned long, std::pair<unsi…:math::Pose3<double> >, std::allocator<int> >::find(unsigned long const&) const",
             ),
-            (65, "std::_Hashtable<unsigned long…>::find(unsigned long const&) const"),
-            (50, "std::_Hashtable<…>::find(unsigned long con…) const"),
+            (110, "std::_Hashtable<unsigned long, std::pair…, std::allocator<int> >::find(unsigned long const&) const"),
+            (65, "std::_Hashtable<unsig…or<int> >::find(unsigned long const&) const"),
+            (50, "std::_Hashtable<…>::find(unsign…long const&) const"),
             (33, "std::_Hashtable<…>::find(…) const"),
         ];
         for (columns, short) in cases {
@@ -282,7 +329,7 @@ mod tests {
         shorten_indented(&mut rows, 36);
         assert_eq!(
             rows,
-            ["all", "  FnOnce::call_once", "    panicking::catch_unwind::<…>", "      <Vec<T> as core::…>::from_iter",]
+            ["all", "  FnOnce::call_once", "    panicking::catch_unwind::<…>", "      <Vec<T>…terator<T>>::from_iter",]
         );
     }
 

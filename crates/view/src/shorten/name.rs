@@ -121,7 +121,8 @@ pub(super) fn wrapped(name: &str) -> Option<&str> {
         Wrapped::First => all.first(),
         Wrapped::Last => all.last(),
     };
-    argument.copied().filter(|argument| argument.contains("::"))
+    // The type of a pointer names no function.
+    argument.copied().filter(|argument| argument.contains("::") && !argument.contains("*)("))
 }
 
 /// Template arguments, parted at commas outside of brackets.
