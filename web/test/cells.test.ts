@@ -66,6 +66,13 @@ test("essential columns come before others where room is short, in the order of 
   assert.deepEqual(fitting(new Reading(given), 55).map(({ column }) => column.name), ["share", "function"]);
 });
 
+test("where room is short, names break into lines before the first figure goes", () => {
+  const wide = "x".repeat(60);
+  const given = table(column("tree", "text", [wide], { importance: "essential" }), column("cost", "duration", [5]), column("share", "percent", [50], { importance: "essential" }));
+  assert.deepEqual(fitting(new Reading(given), 46).map(({ column }) => column.name), ["tree", "share"]);
+  assert.deepEqual(fitting(new Reading(given), 12).map(({ column }) => column.name), ["tree"]);
+});
+
 test("rows are filtered by pattern and ownership, and unknown values come last in both orders", () => {
   const given = table(column("function", "text", ["gz::B", "std::a", "gz::A"]), column("cost", "duration", [null, 5, 7]), column("owned", "flag", [true, false, true]));
   const reading = new Reading(given);

@@ -7,7 +7,7 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { browserTest, skipped } from "./browser.ts";
+import { boxOf, browserTest, skipped } from "./browser.ts";
 import { PROGRAM, lackingProgram, view, type ServedView } from "./served.ts";
 
 const SIMULATOR = join(PROGRAM, "../ground");
@@ -133,4 +133,22 @@ liveTest("several viewers see one recording; one that leaves and one that reads 
     assert.match((await bar(shown).getByRole("status").first().textContent()) ?? "", /^Ended/);
   }
   silent.destroy();
+});
+
+liveTest("on a phone the live bar fits, and what is being saved when the recording ends is saved", ["--sdf", "FOLDER/paced.sdf", "--seconds", "300"], async (page, served) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.goto(`${served.address}#explore`);
+  await bar(page).waitFor();
+  await page.locator(".strip canvas").first().waitFor();
+  const controls = [bar(page).getByRole("button", { name: "Pause" }), bar(page).getByLabel("Part that is shown"), bar(page).getByRole("button", { name: "Mark" }), page.getByLabel("Save as a capture")];
+  for (const control of controls) {
+    const { x, width } = await boxOf(control);
+    assert.ok(x >= 0 && x + width <= 390, `${control} at ${x}, ${width} wide`);
+  }
+  assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  await page.getByLabel("Save as a capture").selectOption("0");
+  process.kill(childOf(served.pid, "ground"), "SIGINT");
+  const said = bar(page).locator(".said").filter({ hasText: / s are in / });
+  await said.waitFor();
+  assert.ok(existsSync(join(/ in (.*)\.$/.exec((await said.textContent())!)![1], "capture.json")));
 });

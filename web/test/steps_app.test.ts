@@ -12,7 +12,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 let address: string | undefined;
 
 /** Opens the page of test/pages/steps.tsx at a hash. */
-async function open(page: Page, hash: string, steps = 1000, waits = false, hasEnded = false): Promise<void> {
+async function open(page: Page, hash: string, steps = 1000, waits = false, hasEnded = false, apart = false): Promise<void> {
   if (!address) {
     const options = { bundle: true, write: false, format: "iife", define: { WORKER_SCRIPT: '""' } } as const;
     const script = buildSync({ ...options, entryPoints: ["test/pages/steps.tsx"], jsx: "automatic", jsxImportSource: "preact" }).outputFiles[0].text;
@@ -20,8 +20,8 @@ async function open(page: Page, hash: string, steps = 1000, waits = false, hasEn
     address = saved("steps-app.html", `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>steps</title><style>${style}</style><div id="app"></div><script>${script.replaceAll("</script", "<\\/script")}</script></html>`);
   }
   await page.goto(address + hash);
-  type Show = (...given: [steps: number, waits: boolean, hasEnded: boolean]) => void;
-  await page.evaluate((given) => (globalThis as unknown as { show: Show }).show(...given), [steps, waits, hasEnded] as [number, boolean, boolean]);
+  type Show = (...given: [steps: number, waits: boolean, hasEnded: boolean, apart: boolean]) => void;
+  await page.evaluate((given) => (globalThis as unknown as { show: Show }).show(...given), [steps, waits, hasEnded, apart] as [number, boolean, boolean, boolean]);
 }
 
 const hash = (page: Page) => page.evaluate(() => decodeURIComponent(location.hash));
@@ -193,6 +193,15 @@ browserTest("unless a side is chosen, the capture that comes first is the one be
   await page.getByRole("button", { name: "Swap" }).click();
   await hashIs(page, /base=1/);
   assert.equal(await page.locator(".compare h2").textContent(), "Before against after");
+});
+
+browserTest("any two captures of a run are compared, also of scenarios without variants", async (page) => {
+  await open(page, "#explore", 1000, false, false, true);
+  await page.getByRole("navigation", { name: "Screens" }).getByRole("link", { name: "Compare" }).click();
+  assert.equal(await page.locator(".compare h2").textContent(), "shapes_2 against shapes_1");
+  await page.getByRole("combobox", { name: "Capture before" }).selectOption("2");
+  await page.getByText("No steps were recorded").waitFor();
+  assert.equal(await page.locator(".compare h2").textContent(), "shapes_2 against bare");
 });
 
 browserTest("one step is a step, and names of sides appear once", async (page) => {

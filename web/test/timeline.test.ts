@@ -6,7 +6,7 @@ import { bounded, moved, zoomed } from "../src/app/timeline/gestures.ts";
 import { LaneColumns } from "../src/draw/lane_columns.ts";
 import { growth } from "../src/draw/timeline_lanes.ts";
 import type { Table } from "../src/profile/columns.ts";
-import { BLOCKED, intervalOf, measure, rowAtTime, tileOf, wakeUps, type Tile } from "../src/profile/intervals.ts";
+import { BLOCKED, holdersOf, intervalOf, measure, rowAtTime, tileOf, wakeUps, type Interval, type Tile } from "../src/profile/intervals.ts";
 import { arrange, heightOf, readLanes, rowAt, rowsIn, threadNames, type Arrangement, type Lane, type Row } from "../src/profile/lanes.ts";
 import { moment, ticks } from "../src/profile/ticks.ts";
 import { framesOf, pathOf, ticksOf } from "../src/worker/timeline.ts";
@@ -52,6 +52,19 @@ test("the interval at a moment is found, and the nearest one if there is none", 
   assert.deepEqual([at(1, 35), at(1, 35, 10)], ["none", "40 0"]);
   const late = tileOf({ rows: 2, columns: { lane: Int32Array.of(0, 0), start: Float64Array.of(0, 165_371_000_123), end: Float64Array.of(165_371_000_123, 2e11) } }, ["lane"]);
   assert.equal(rowAtTime(late, 0, 165_371_000_123), 1, "times have no room for fractions late in a recording");
+});
+
+test("who had a CPU while a thread waited for it: the first one, all by their time, and the rest", () => {
+  const intervals = [[1, 0, 120], [2, 120, 150], [3, 160, 170], [2, 170, 250]].map(([thread, start, end]): Interval => ({ lane: -1, start, end, state: 0, stack: -1, waker: -1, wakerStack: -1, thread, cpu: 0 }));
+  assert.deepEqual(holdersOf(intervals, 120, 200), {
+    first: { thread: 2, start: 120, time: 60 },
+    all: [
+      { thread: 2, start: 120, time: 60 },
+      { thread: 3, start: 160, time: 10 },
+    ],
+    others: 10,
+  });
+  assert.deepEqual(holdersOf([], 5, 8), { first: undefined, all: [], others: 3 });
 });
 
 test("wake-ups are where blocked intervals end", () => {

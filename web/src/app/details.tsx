@@ -11,7 +11,7 @@ export function Details() {
       {at.value && <IntervalDetails {...at.value} />}
       {chosenFunction.value && <FunctionDetails name={chosenFunction.value} />}
       <SelectionDetails />
-      {!at.value && !chosenFunction.value && <p class="soft">Click a frame, a function or an interval: its details are shown here.</p>}
+      {!at.value && !chosenFunction.value && <p class="soft on-screen">Click a frame, a function or an interval: its details are shown here.</p>}
     </>
   );
 }

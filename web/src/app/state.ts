@@ -59,7 +59,7 @@ export const capture = computed(() => captureOf(manifest.value.captures, current
 export const entry = computed<CaptureEntry | undefined>(() => manifest.value.captures[capture.value]);
 /** Whether the shown capture has times, or gets some. Stacks of a file have none. */
 export const hasTime = computed(() => (entry.value?.duration ?? 0) > 0 || manifest.value.live);
-/** The capture to compare with: as chosen, else another variant of the same scenario and phase, else another run of it. */
+/** The capture to compare with: as chosen, else another variant of the same scenario and phase, else another run of it, else another scenario. */
 export const base = computed(() => baseOf(manifest.value.captures, capture.value, current.value.base));
 /** Counts how often rows of a live recording have arrived. What depends on rows alone asks again. */
 export const grown = signal(0);
@@ -82,7 +82,7 @@ export const selected = computed<Selection>(() => ({ capture: capture.value, ...
 /** What the pointer is at, for other components to mark. Not in the hash. */
 export const hovered = signal<{ time?: number; step?: number; lane?: number; function?: string }>({});
 
-/** Whether the recording has more than one variant, so that there is something to compare. */
+/** Whether there is another capture, or other steps of this one, to compare with. */
 export const comparable = computed(() => base.value !== undefined || screen.value === "compare");
 
 function captureOf(captures: CaptureEntry[], { capture }: View): number {
@@ -93,10 +93,10 @@ function captureOf(captures: CaptureEntry[], { capture }: View): number {
 function baseOf(captures: CaptureEntry[], candidate: number, chosen: number | undefined): number | undefined {
   if (chosen !== undefined && chosen < captures.length) return chosen;
   const { scenario, phase, variant } = captures[candidate] ?? {};
-  const isAlike = (entry: CaptureEntry, index: number) => index !== candidate && entry.scenario === scenario && entry.phase === phase;
-  const variants = captures.findIndex((entry, index) => isAlike(entry, index) && entry.variant !== variant);
-  const other = variants < 0 ? captures.findIndex(isAlike) : variants;
-  return other < 0 ? undefined : other;
+  const find = (isAlike: (entry: CaptureEntry) => boolean) => captures.findIndex((entry, index) => index !== candidate && isAlike(entry));
+  const isOfScenario = (entry: CaptureEntry) => entry.scenario === scenario && entry.phase === phase;
+  const alike = [find((entry) => isOfScenario(entry) && entry.variant !== variant), find(isOfScenario), find((entry) => entry.phase === phase), find(() => true)];
+  return alike.find((index) => index >= 0);
 }
 
 // Changes

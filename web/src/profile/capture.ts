@@ -92,10 +92,10 @@ export class Profile {
 
   flame(weighed: Weighed, { order, inverted, foldsStartUp }: Drawing): Flame {
     const tree = this.tree(weighed.transforms);
-    if (order === "time") return withHashes(this.inTimeOrder(weighed, tree), this.functions);
     const own = this.own(weighed);
     const started = foldsStartUp ? withoutStartUp(tree, own, this.functions) : { tree, folded: [] };
     const { folded } = started;
+    if (order === "time") return { ...withHashes(this.inTimeOrder(weighed, started.tree), this.functions), folded };
     if (inverted) return { ...withHashes(invertedFlame(started.tree, leaves(own), this.functions.names.length), this.functions), folded };
     return { ...flameOf(started.tree, own, this.functions, order, pathHashes(tree, this.functions)), folded };
   }

@@ -147,6 +147,9 @@ function widthOf(reading: Reading, field: Field): number {
   return Math.min(widest, most) + 2.5;
 }
 
+/** Characters that are enough for names. */
+const LEAST_NAME = 16;
+
 const ORDER = { essential: 0, normal: 1, detail: 2 } as const;
 
 /**
@@ -159,12 +162,15 @@ export function fitting(reading: Reading, width: number): Field[] {
   const widths = new Map(known.map((field) => [field, widthOf(reading, field)]));
   // The widest names tell rows apart; they get more room than others before numbers do.
   const naming = known.filter(({ isText }) => isText).sort((a, b) => widths.get(b)! - widths.get(a)!)[0];
+  // On a phone, names break into lines: without a figure they would be a list and no answer.
+  const figure = byImportance.find(({ isText }) => !isText);
+  const room = Math.max(LEAST_NAME, width - (figure ? widths.get(figure)! : 0));
   const chosen = new Set<Field>();
   let used = 0;
   for (const field of byImportance) {
     if (field.column.importance === "detail" && chosen.size > 0) continue;
     const needed = widths.get(field)!;
-    const least = field.isText ? Math.min(needed, field === naming ? 40 : 26) : needed;
+    const least = field.isText ? Math.min(needed, field === naming ? Math.min(40, room) : 26) : needed;
     if (chosen.size > 0 && used + least > width) continue;
     used += least;
     chosen.add(field);

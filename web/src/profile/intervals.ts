@@ -89,6 +89,29 @@ export function intervalOf({ table }: Tile, row: number): Interval {
   };
 }
 
+/** A thread that had a CPU, for how long, and since when. */
+export interface Holder {
+  thread: number;
+  start: number;
+  time: number;
+}
+
+/** Which threads had a CPU in a range of time, by its intervals in order: the first one, all with the longest time first, and the time of others. */
+export function holdersOf(intervals: readonly Interval[], from: number, to: number): { first: Holder | undefined; all: Holder[]; others: number } {
+  const found = new Map<number, Holder>();
+  let others = to - from;
+  for (const { thread, start, end } of intervals) {
+    const time = Math.min(end, to) - Math.max(start, from);
+    if (time <= 0) continue;
+    others -= time;
+    const known = found.get(thread);
+    if (known) known.time += time;
+    else found.set(thread, { thread, start: Math.max(start, from), time });
+  }
+  const [first] = found.values();
+  return { first, all: [...found.values()].sort((a, b) => b.time - a.time), others: Math.max(0, others) };
+}
+
 /** A wake-up: which thread ended the wait of which. */
 export interface WakeUp {
   time: number;

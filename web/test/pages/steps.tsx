@@ -52,14 +52,18 @@ function waitsIn(steps: Table): Table {
 }
 
 Object.assign(globalThis, {
-  /** `waits`: whether context switches were recorded, with a wait in each stall. `hasEnded`: whether nobody answers for the lanes. */
-  show(count: number, waits = false, hasEnded = false) {
+  /**
+   * `waits`: whether context switches were recorded, with a wait in each stall. `hasEnded`: whether nobody answers for the lanes. `apart`: whether the
+   * captures are of scenarios of their own, and not variants of one.
+   */
+  show(count: number, waits = false, hasEnded = false, apart = false) {
     const common = inventedTables({ stacks: 3000, samples: 20_000, functions: 300 });
     const first = steps(count, 3, 5);
     const captures = [{ ...common, steps: first, ...(waits ? { waits: waitsIn(first) } : {}) }, { ...common, steps: steps(Math.ceil(count / 2), 2, 3) }, { ...common, steps: { rows: 0, columns: {} } }];
     const entries = captures.map((tables, index): CaptureEntry => {
       const [entry] = inventedManifest(tables).captures;
-      return { ...entry, scenario: "shapes", phase: "steady", variant: ["before", "after", "bare"][index], label: `shapes/${index}`, repetition: 0, lanes: { ...entry.lanes, switches: waits } };
+      const names = apart ? { scenario: ["shapes_1", "shapes_2", "bare"][index], variant: "" } : { scenario: "shapes", variant: ["before", "after", "bare"][index] };
+      return { ...entry, ...names, phase: "steady", label: `shapes/${index}`, repetition: 0, lanes: { ...entry.lanes, switches: waits } };
     });
     const manifest: Manifest = { ...inventedManifest(captures[0]), captures: entries };
     const table = async (name: string): Promise<Table> => {

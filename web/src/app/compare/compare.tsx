@@ -2,6 +2,7 @@
 // graph, and the tables of the comparison.
 
 import { useMemo } from "preact/hooks";
+import type { CaptureEntry } from "../../profile/columns.ts";
 import type { DocumentSection } from "../../profile/document.ts";
 import type { Picked } from "../../profile/address.ts";
 import { threadNames } from "../../profile/lanes.ts";
@@ -12,6 +13,7 @@ import { useAnswer } from "../answers.ts";
 import { captureName } from "../capture_name.ts";
 import { useCommands, type Command } from "../commands.ts";
 import { report, sections } from "../links.ts";
+import { isAnalysing } from "../loading.tsx";
 import { Prose } from "../prose.tsx";
 import { adjust, against, base, capture, go, manifest, selection } from "../state.ts";
 import { StepBars } from "../strip/bars.tsx";
@@ -47,13 +49,13 @@ function Sides({ after, before }: { after: Side; before: Side }) {
   const isPerStep = figures.every((one) => one !== undefined && one.count > 0);
   const seconds = (side: Side) => ((side.selection.to ?? side.entry.duration) - (side.selection.from ?? 0)) / 1e9;
   const divisors: [number, number] = isPerStep ? [countedSteps(after, figures[0]!), countedSteps(before, figures[1]!)] : [seconds(after), seconds(before)];
-  const isWhole = !selectsSteps(after.selection) && !selectsSteps(before.selection) && after.capture !== before.capture;
-  const verdicts = useMemo(() => (isWhole ? verdictsOf(after, before) : undefined), [isWhole, after, before, report.value]);
+  const isReported = isOfReport(after, before);
+  const verdicts = useMemo(() => (isReported ? verdictsOf() : undefined), [isReported, report.value]);
   const isLoading = (side: Side, loop: Loop | undefined) => (side.entry.tables["steps"] ?? 0) > 0 && !loop;
   return (
     <div class="compare">
       <header>
-        <Sentence names={names} figures={figures} reported={isWhole ? reportedSentence() : ""} />
+        <Sentence names={names} figures={figures} reported={isReported ? reportedSentence() : ""} />
         <OfThreads after={after} before={before} />
       </header>
       <Strip side={before} name={names[1]} loop={loops[1]} selected={selected[1]} figures={figures[1]} most={most} steps={steps} select={(picked) => go(shown({ before: picked }))} />
@@ -67,6 +69,13 @@ function Sides({ after, before }: { after: Side; before: Side }) {
       <Tables />
     </div>
   );
+}
+
+/** Whether what the report says of its comparison is about these sides: all steps of two variants, or of the only two runs, of one scenario and phase. */
+function isOfReport(after: Side, before: Side): boolean {
+  if (selectsSteps(after.selection) || selectsSteps(before.selection) || after.capture === before.capture) return false;
+  const isAlike = ({ scenario, phase }: CaptureEntry) => scenario === after.entry.scenario && phase === after.entry.phase;
+  return isAlike(before.entry) && (after.entry.variant !== before.entry.variant || manifest.value.captures.filter(isAlike).length === 2);
 }
 
 function useLoop(side: Side): Loop | undefined {
@@ -123,7 +132,7 @@ function Sentence({ names, figures, reported }: { names: [string, string]; figur
       {now && then && ratio !== undefined && !reported && (
         <p class="sentence">
           Median step {weight(then.median, "ns")} → {weight(now.median, "ns")}: ×{ratio.toFixed(2)}; p99 {weight(then.p99, "ns")} → {weight(now.p99, "ns")}.{" "}
-          {isOneRecording ? null : (
+          {isOneRecording || isAnalysing.value ? null : (
             <span class="soft">
               One recording of each. <code>stepscope ab</code> repeats the runs and shows what is significant.
             </span>
@@ -210,8 +219,9 @@ function Strip({ side, name, loop, selected, figures, most, steps, select }: Str
   );
 }
 
+/** Words begin with a capital; identifiers stay as they are. */
 function sentenceCase(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return /^[a-z][a-z ]*(:|$)/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
 }
 
 function withoutSteps({ steps: _, stepClass: __, stepTime: ___, from: ____, to: _____, ...others }: Picked): Picked {
@@ -255,9 +265,8 @@ function Choices({ loops }: { loops: Loop[] }) {
   );
 }
 
-/** The verdicts of the report's functions, if it compares these variants. */
-function verdictsOf(after: Side, before: Side): Map<string, Verdict> | undefined {
-  if (after.entry.variant === before.entry.variant) return undefined;
+/** The verdicts of the report's functions. */
+function verdictsOf(): Map<string, Verdict> | undefined {
   const tables = comparisonSections().flatMap(({ blocks }) => blocks.flatMap((block) => (block.kind === "table" ? [block.table] : [])));
   const table = tables.find(({ name }) => name === "compare_inclusive") ?? tables.find(({ name }) => name === "compare_attributed");
   const column = (name: string) => table?.columns.find((column) => column.name === name)?.values;

@@ -1,11 +1,11 @@
 // The details of an interval of the timeline: thread, state, length, stack, and the thread that ended it.
 
 import { useEffect, useState } from "preact/hooks";
-import type { Interval } from "../../profile/intervals.ts";
+import { holdersOf, PREEMPTED, RUNNING, WOKEN, type Interval } from "../../profile/intervals.ts";
 import type { Answer } from "../../worker/queries.ts";
 import type { StackFrame } from "../../worker/timeline.ts";
 import { moment } from "../../profile/ticks.ts";
-import { grouped, weight } from "../../units.ts";
+import { counted, grouped, weight } from "../../units.ts";
 import { useAnswer } from "../answers.ts";
 import { Icon } from "../icons.tsx";
 import { capture, entry, go, link, select } from "../state.ts";
@@ -73,6 +73,7 @@ export function IntervalDetails({ lane: wanted, time }: { lane: number; time: nu
             </dd>
           </>
         )}
+        {(interval.state === PREEMPTED || interval.state === WOKEN) && <Holders source={source} lane={lane} interval={interval} threadName={threadName} />}
         {interval.waker >= 0 && (
           <>
             <dt>Woken by</dt>
@@ -94,6 +95,55 @@ export function IntervalDetails({ lane: wanted, time }: { lane: number; time: nu
         </button>
       </div>
     </section>
+  );
+}
+
+/** A thread that took the CPU later than this after another lost it did not preempt that one: ns. */
+const SWITCHED_WITHIN = 100_000;
+/** Intervals of the CPU that are added up, and threads that are named. */
+const [MOST_INTERVALS, MOST_HOLDERS] = [5000, 3];
+
+/** Who preempted a thread, and who had the CPU while it waited for it. */
+function Holders({ source, lane, interval, threadName }: { source: LaneSource; lane: number; interval: Interval; threadName(thread: number): string }) {
+  const [found, setFound] = useState<{ cpu: number; intervals: Interval[] }>();
+  const { start, end, state, cpu } = interval;
+  useEffect(() => {
+    let isOld = false;
+    setFound(undefined);
+    void (async () => {
+      // A preempted thread may go on elsewhere: it lost the CPU that it had before.
+      const before = state === PREEMPTED ? await source.findInterval(lane, start - 1) : undefined;
+      const on = before?.state === RUNNING && before.cpu >= 0 ? before.cpu : cpu;
+      const intervals = on < 0 ? undefined : await source.intervalsIn(-1 - on, start, end, MOST_INTERVALS);
+      if (!isOld && intervals && intervals.length < MOST_INTERVALS) setFound({ cpu: on, intervals });
+    })();
+    return () => {
+      isOld = true;
+    };
+  }, [source, lane, start, end, state, cpu]);
+  if (!found) return null;
+  const { first, all, others } = holdersOf(found.intervals, start, end);
+  const at = (time: number) => link({ at: { lane: -1 - found.cpu, time: Math.ceil(time) } });
+  const preempted = first && first.start - start < SWITCHED_WITHIN ? first : undefined;
+  return (
+    <>
+      {state === PREEMPTED && (
+        <>
+          <dt>Preempted by</dt>
+          <dd>{preempted ? <a href={at(preempted.start)}>{threadName(preempted.thread)}</a> : "a thread that was not recorded"}</dd>
+        </>
+      )}
+      <dt title="Who had this CPU in this time">CPU {found.cpu} ran</dt>
+      <dd>
+        {all.slice(0, MOST_HOLDERS).map(({ thread, start, time }) => (
+          <div key={thread}>
+            <a href={at(start)}>{threadName(thread)}</a> {weight(time, "ns")}
+          </div>
+        ))}
+        {all.length > MOST_HOLDERS && <div>{counted(all.length - MOST_HOLDERS, "more thread")}</div>}
+        {others > 0 && <div class="soft">not recorded, or idle: {weight(others, "ns")}</div>}
+      </dd>
+    </>
   );
 }
 

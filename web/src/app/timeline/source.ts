@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { integers, texts, type LanesEntry, type Table } from "../../profile/columns.ts";
-import { intervalOf, rowAtTime, tileOf, wakeUps, type Interval, type Tile, type WakeUp } from "../../profile/intervals.ts";
+import { intervalOf, rowAtTime, rowsBetween, tileOf, wakeUps, type Interval, type Tile, type WakeUp } from "../../profile/intervals.ts";
 import { readLanes, threadNames, type CounterSeries, type Lane } from "../../profile/lanes.ts";
 import { covers, levelOf, TileCache, tileLength, tileName, tilesOf, wanted, type Grid } from "../../profile/tiles.ts";
 import type { Drawn, Lanes } from "../../draw/timeline_lanes.ts";
@@ -17,6 +17,9 @@ export const FAMILIES: Family[] = ["lanes", "scopes", "counters"];
 
 /** Wake-ups beyond this number are not drawn: nobody could tell them apart. */
 const MOST_WAKE_UPS = 300;
+
+/** Tiles of single intervals that one question reads. */
+const MOST_TILES = 8;
 
 /** The small tables that a timeline needs first. */
 export interface LaneTables {
@@ -145,6 +148,25 @@ export class LaneSource {
     const tile = await this.load("lanes", name);
     const row = tile ? rowAtTime(tile, lane, time, reach) : -1;
     return tile && row >= 0 ? intervalOf(tile, row) : undefined;
+  }
+
+  /** The single intervals of a lane in a range of time, the first ones; `undefined` if the page has none that close, or the range is too long to read. */
+  async intervalsIn(lane: number, from: number, to: number, most: number): Promise<Interval[] | undefined> {
+    const block = this.laneOf(lane)?.block;
+    const numbers = tilesOf(this.entry.lanes, 0, from, to, this.duration);
+    if (block === undefined || this.entry.lanes.finest || numbers.length > MOST_TILES) return undefined;
+    const found: Interval[] = [];
+    for (const number of numbers) {
+      const name = tileName("lanes", { level: 0, block, tile: number });
+      const tile = this.caches.lanes.get(name) ?? (await this.load("lanes", name));
+      const [first, end] = tile ? rowsBetween(tile, lane, from, to) : [0, 0];
+      // What reaches into the next tile is a row of both.
+      for (let row = first; row < end && found.length < most; row++) {
+        const interval = intervalOf(tile!, row);
+        if (interval.start > (found.at(-1)?.start ?? -1)) found.push(interval);
+      }
+    }
+    return found;
   }
 
   /** Wake-ups between these lanes; `undefined` if there are too many to show. */

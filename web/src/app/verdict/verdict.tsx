@@ -1,6 +1,7 @@
 // The first screen: what changed, what the program keeps up with, what a change would gain, what is doubtful. Each line leads to
 // its evidence. The figures come from the sections `verdict` and `comparison` of the report, which crates/lab/src/report composes.
 
+import { useEffect, useRef } from "preact/hooks";
 import type { DocumentNote, DocumentTable } from "../../profile/document.ts";
 import { Icon } from "../icons.tsx";
 import { report, sections } from "../links.ts";
@@ -90,15 +91,30 @@ function FirstSection() {
   );
 }
 
-/** Machine, build and conditions, and what the file lacks. */
+/** Machine, build and conditions, and what the file lacks: folded, but not on paper. */
 function About() {
   const { about } = report.value;
+  const footer = useRef<HTMLElement>(null);
+  useEffect(() => {
+    let folded: HTMLDetailsElement[] = [];
+    const unfold = () => {
+      folded = [...(footer.current?.querySelectorAll<HTMLDetailsElement>("details:not([open])") ?? [])];
+      folded.forEach((one) => (one.open = true));
+    };
+    const fold = () => folded.forEach((one) => (one.open = false));
+    addEventListener("beforeprint", unfold);
+    addEventListener("afterprint", fold);
+    return () => {
+      removeEventListener("beforeprint", unfold);
+      removeEventListener("afterprint", fold);
+    };
+  }, []);
   const { captures } = manifest.value;
   const reduced = captures.filter(({ leftOut }) => leftOut.length > 0);
   const leftOut = reduced.flatMap((entry) => entry.leftOut.map((sentence) => `${entry.label}: ${sentence}`));
   if (about.length === 0 && leftOut.length === 0) return null;
   return (
-    <footer>
+    <footer ref={footer}>
       {reduced.length > 0 && (
         <details>
           <summary>
