@@ -54,11 +54,13 @@
 //! - `snapshot`: the thread that makes tables of the window
 //! - `state`: what a recording says of itself
 //! - `save`: the last seconds, or everything, as a capture
+//! - `saves`: the saves that go on, and the end that waits for them
 
 mod encoder;
 mod follower;
 mod recording;
 mod save;
+mod saves;
 mod shared;
 mod snapshot;
 mod state;

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -46,43 +45,6 @@ pub(crate) fn save(shared: &Shared, seconds: Option<f64>) -> Result<String, Stri
             .map(|folder| format!("The first {at_s:.1} s are in {}.", folder.display())),
     };
     saved.map_err(|why| format!("Nothing was saved: {why}."))
-}
-
-/// The saves that go on.
-#[derive(Debug, Default)]
-pub(crate) struct Saves {
-    number: AtomicUsize,
-    are_last: AtomicBool,
-}
-
-impl Saves {
-    /// Counts one as long as the guard lives.
-    fn start(&self) -> impl Drop {
-        struct Save<'a>(&'a Saves);
-        impl Drop for Save<'_> {
-            fn drop(&mut self) {
-                self.0.number.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
-        self.number.fetch_add(1, Ordering::Relaxed);
-        Save(self)
-    }
-
-    /// Whether nobody waits for names any more.
-    fn are_last(&self) -> bool {
-        self.are_last.load(Ordering::Relaxed)
-    }
-
-    /// Waits until those that go on are complete, with the names that are known. Gives whether there were any.
-    pub fn complete(&self) -> bool {
-        self.are_last.store(true, Ordering::Relaxed);
-        let go_on = || self.number.load(Ordering::Relaxed) > 0;
-        let were_any = go_on();
-        while go_on() {
-            thread::sleep(LOOK_EVERY);
-        }
-        were_any
-    }
 }
 
 /// Waits until all rows up to this time have names. Gives the time up to which they have.
@@ -213,21 +175,5 @@ mod tests {
         });
         assert_eq!(saves.len(), 8);
         assert!(saves.contains(&folder.path().join("sim-at-3s.capture")));
-    }
-
-    #[test]
-    fn the_end_waits_for_saves_and_they_for_no_names() {
-        let saves = Saves::default();
-        thread::scope(|scope| {
-            let save = saves.start();
-            scope.spawn(|| {
-                let _save = save;
-                while !saves.are_last() {
-                    thread::sleep(Duration::from_millis(1));
-                }
-            });
-            assert!(saves.complete());
-        });
-        assert!(!saves.complete());
     }
 }

@@ -17,7 +17,7 @@ use stepscope_record::clock;
 use stepscope_serve::Viewers;
 
 use crate::encoder::{self, Encoder};
-use crate::save::Saves;
+use crate::saves::Saves;
 use crate::state::{Moment, Stage, State};
 use crate::window::{self, Window};
 
