@@ -131,18 +131,20 @@ fn shorten_to_end(name: &str, columns: usize) -> String {
     }
 }
 
-/// A chain of calls, `first > … > last (13 frames)`, with a shorter last name; without the first if that does not fit.
+/// A chain of calls, `first > … > last (13 frames)`, with a shorter last name. Without the first if that does not fit, then without
+/// the word after the number.
 /// An address stays whole: its end distinguishes it.
 fn shorten_chain(name: &str, columns: usize) -> Option<String> {
     const LEAST_NAME: usize = 12;
     let (first, rest) = name.split_once(CHAIN)?;
     let (last, frames) = rest.rsplit_once(" (")?;
-    let shown = |first: &str| {
+    let shown = |first: &str, frames: &str| {
         let room = columns.checked_sub(first.width() + CHAIN.width() + 2 + frames.width())?;
         let last = label(last, room).filter(|shown| room >= LEAST_NAME && (shown == last || !last.contains("+0x")))?;
         Some(format!("{first}{CHAIN}{last} ({frames}").trim_start().to_owned())
     };
-    shown(first).or_else(|| shown(""))
+    let number = format!("{})", frames.split(' ').next().unwrap_or_default());
+    shown(first, frames).or_else(|| shown("", frames)).or_else(|| shown("", &number))
 }
 
 /// A caller and its only callee, `first > last`, both by the ends of their names.
@@ -343,9 +345,13 @@ mod tests {
         assert_eq!(chain(60), "  _start > … > ground::bin::ground::main (13 frames)");
         assert_eq!(chain(44), "  _start > … > ground::main (13 frames)");
         assert_eq!(chain(38), "  > … > ground::main (13 frames)");
-        let mut rows = ["all".to_owned(), "  sumo+0x1d6080 > … > sumo+0x173160 (3 functions)".to_owned()];
-        shorten_indented(&mut rows, 48);
-        assert_eq!(rows[1], "  > … > sumo+0x173160 (3 functions)", "an address is not cut");
+        let chain = |columns| {
+            let mut rows = ["all".to_owned(), "  sumo+0x1d6080 > … > sumo+0x173160 (3 functions)".to_owned()];
+            shorten_indented(&mut rows, columns);
+            rows[1].clone()
+        };
+        assert_eq!(chain(48), "  > … > sumo+0x173160 (3 functions)", "an address is not cut");
+        assert_eq!(chain(30), "  > … > sumo+0x173160 (3)");
     }
 
     #[test]
