@@ -10,8 +10,9 @@
 //!
 //! # Error
 //! K machines take K - 1 degrees of freedom. The variance of N runs is larger by `(N - 2) / (N - K - 1)`: their scatter was
-//! measured from fitted effects. Where machines have unequal numbers of runs, the difference of the sides is less certain than
-//! its numbers of runs say, by `1 / sum (a_k b_k / (a_k + b_k))` over `1 / A + 1 / B`, for a and b runs of the sides.
+//! measured from fitted effects. Where machines have unequal numbers of runs, the variance of the difference is
+//! larger by `1 / sum (a_k b_k / (a_k + b_k))` over `1 / A + 1 / B`. Machine k has `a_k` runs of one side and `b_k` of the other;
+//! A and B are their sums.
 //!
 //! # p
 //! The [permutation test](Permutations::within) exchanges labels within machines only, of values that do not

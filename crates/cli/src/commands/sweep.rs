@@ -50,7 +50,7 @@ pub struct Sweep {
     /// Continue a sweep that was interrupted or whose budget was used up.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["scenarios", "variants", "seed"])]
     resume: Option<PathBuf>,
-    /// Propose the size at which one more run of this sweep would tell most, and run nothing.
+    /// Propose the most informative size for one more run of this sweep, and run nothing.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["resume", "scenarios", "variants", "seed", "runs"])]
     next: Option<PathBuf>,
     /// Folder that receives a new folder per run, named by the time.
@@ -162,11 +162,11 @@ fn proposals(proposals: &[sweep::Proposal]) -> Table {
         text("series", "Scenario, and variant and number of CPUs where there are several."),
         text("law", "The law of the headline figure so far."),
         text("axis", "The axis of sizes."),
-        number("next", "", "The size at which one more run tells most, at most twice the largest."),
+        number("next", "", "The most informative size for one more run, at most twice the largest."),
         number("information", "bits", "What one run there tells about the law and its parameters."),
         text("measured", "The same of one more run at each measured size."),
     ];
-    let mut table = Table::new("next", "The size that tells most", columns);
+    let mut table = Table::new("next", "The most informative size", columns);
     for one in proposals {
         let measured = one.measured.iter().map(|(size, bits)| format!("{size}: {bits:.2}"));
         table.push(vec![

@@ -207,7 +207,7 @@ fn notes_of(table: &Table, leading: &[Value]) -> Vec<Note> {
     table.notes.iter().filter(is_of_this).map(|note| note.clone().about("")).collect()
 }
 
-/// A table as a section, with a picture of its ratios where these tell most. None if it is empty and says nothing.
+/// A table as a section, with a picture of its ratios if these are its main content. None if it is empty and says nothing.
 fn part(mut table: Table, tolerance: f64) -> Option<Section> {
     if table.rows.is_empty() && table.notes.is_empty() {
         return None;

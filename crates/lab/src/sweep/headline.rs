@@ -1,4 +1,4 @@
-//! The headline figure of each run of a sweep, its law so far, and the point that would tell most.
+//! The headline figure of each run of a sweep, its law so far, and the most informative next point.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ pub struct Proposal {
     pub series: String,
     /// Name of the axis.
     pub axis: String,
-    /// The size that tells most about the law.
+    /// The most informative size for the law.
     pub size: f64,
     /// Information of one run there about the law and its parameters, in bits.
     pub bits: f64,
@@ -98,7 +98,7 @@ pub struct Proposal {
     pub law: String,
 }
 
-/// For each series of a sweep, the size at which one more run tells most. At most twice the largest size.
+/// For each series of a sweep, the most informative size for one more run. At most twice the largest size.
 pub fn next(run: &Run) -> Vec<Proposal> {
     let mut headlines = Headlines::default();
     (0..run.trials().len()).for_each(|index| headlines.add(run, index));

@@ -94,7 +94,7 @@ impl TextColumn {
         // A number must not lose its unit.
         let is_unit = unit_column(table) == Some(field.column);
         let width = width_of(&header, &texts);
-        // Their last word tells most: `metric.latency.p99`.
+        // Their last word is the most informative: `metric.latency.p99`.
         let are_metrics = column.name == "metric" && width <= WIDEST_BESIDE;
         let mut columns = vec![Self {
             columns: vec![field.column],

@@ -26,7 +26,7 @@ impl Fits<'_, '_> {
             table.note(note!(
                 Fact,
                 "{} of {} laws are inconclusive: no law has a probability of {} or more. `stepscope sweep --next` \
-                 proposes the size that tells most.",
+                 proposes the most informative size.",
                 NoteValue::number(inconclusive),
                 NoteValue::number(of),
                 NoteValue::percent(100.0 * NAMED_FROM)

@@ -1,9 +1,10 @@
 //! Threads are woken, find nothing to do and wait again: a herd.
 //!
-//! Evidence: three threads or more that wait in the same owned function are woken one right after the other by the same thread,
-//! by a call that wakes all that wait (its name says so, or most of the threads are woken), most of them run for a few microseconds and wait there again, and all of them hardly do anything else. Look-alikes: workers
-//! that all have work in each step, however little; their CPU time is in other functions than those that wait. Threads that are woken one by one
-//! (`notify_one`), each for a place in a full queue.
+//! Evidence: three threads or more wait in the same owned function. One thread wakes them one right after the other, by a call that
+//! wakes all that wait: its name says so, or most of the threads are woken. Most of them run for a few microseconds and wait there
+//! again, and all of them hardly do anything else. Look-alikes: workers that all have work in each step, however little; their CPU
+//! time is in other functions than those that wait. Threads that are woken one by one (`notify_one`), each for a place in a full
+//! queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
