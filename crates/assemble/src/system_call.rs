@@ -2,7 +2,7 @@
 
 use syscalls::x86_64::Sysno;
 
-/// Bytes of a record: a [`Sum`], what the call returned, its duration and descriptor, the length of its path, and the path.
+/// Most bytes of a record: a [`Sum`], what the call returned, its duration and descriptor, the length of its path, and the path as far as it goes.
 pub const BYTES: usize = 8 * (Sum::KEY_WORDS + Sum::VALUE_WORDS + 4) + PATH_BYTES;
 const PATH_BYTES: usize = 256;
 
@@ -20,6 +20,8 @@ impl Sum {
     pub const PLACE_WORDS: usize = 3;
     /// Words of its value.
     pub const VALUE_WORDS: usize = 7;
+    /// The inode of all files of a place that have no sum of their own: it has too many.
+    pub const MANY_FILES: i64 = -1;
     /// Offset in the value of the number of calls.
     pub const COUNT: i16 = 0;
     /// Of the number of those that failed.
@@ -32,7 +34,7 @@ impl Sum {
     pub const BYTES: i16 = 32;
     /// Of the time of its last record.
     pub const WRITTEN: i16 = 40;
-    /// Of the end of the last call.
+    /// Of the end of the last call; in a record, of the one before it.
     pub const LAST: i16 = 48;
 
     /// The sum of a key.
@@ -56,7 +58,12 @@ impl Sum {
 
     /// The file's device and inode, if the call has a file.
     pub fn file(&self) -> Option<(u64, u64)> {
-        (self.key[3] != 0).then_some((self.key[4], self.key[3]))
+        (self.key[3] != 0 && !self.is_of_many_files()).then_some((self.key[4], self.key[3]))
+    }
+
+    /// Whether it is of several files: those of a place with very many.
+    pub(crate) fn is_of_many_files(&self) -> bool {
+        self.key[3] == Self::MANY_FILES as u64
     }
 
     /// Whether it is of any place of a thread: what had no room among the sums by place.
@@ -64,7 +71,22 @@ impl Sum {
         self.key[1..] == [0; Self::KEY_WORDS - 1]
     }
 
-    /// The end of its last call.
+    /// The sum with some more calls.
+    pub(crate) fn and(&self, more: &Amount) -> Self {
+        let mut sum = *self;
+        let added = [
+            (Self::COUNT, more.count),
+            (Self::ERRORS, more.errors),
+            (Self::TOTAL, more.total_ns),
+            (Self::BYTES, more.bytes),
+        ];
+        for (at, by) in added {
+            sum.value[at as usize / 8] = sum.word(at).saturating_add(by);
+        }
+        sum
+    }
+
+    /// The end of its last call; in a record, of the one before it.
     pub(crate) fn last_ns(&self) -> u64 {
         self.word(Self::LAST)
     }
@@ -128,6 +150,20 @@ pub struct Amount {
     pub bytes: u64,
 }
 
+impl Amount {
+    /// The calls that others are not.
+    pub(crate) fn without(&self, others: &Self) -> Self {
+        let total_ns = self.total_ns.saturating_sub(others.total_ns);
+        Self {
+            count: self.count.saturating_sub(others.count),
+            errors: self.errors.saturating_sub(others.errors),
+            total_ns,
+            longest_ns: self.longest_ns.min(total_ns),
+            bytes: self.bytes.saturating_sub(others.bytes),
+        }
+    }
+}
+
 /// A record of a sum: that of the call which just ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallRecord {
@@ -139,9 +175,18 @@ pub(crate) struct CallRecord {
 }
 
 impl CallRecord {
+    /// What it adds to a sum that has these calls more: itself alone.
+    pub fn own(&self, of: &Amount) -> Amount {
+        let is_error = (-4095..0).contains(&self.returned);
+        // Sums of calls that return no bytes have none.
+        let bytes = u64::try_from(self.returned).unwrap_or(0).min(of.bytes);
+        let (total_ns, longest_ns) = (self.duration_ns, self.duration_ns);
+        Amount { count: 1, errors: u64::from(is_error), total_ns, longest_ns, bytes }
+    }
+
     /// Of the raw data of a sample. `None` if they are no such record.
     pub fn read(raw: &[u8]) -> Option<Self> {
-        let (words, path) = raw.get(..BYTES)?.split_at(BYTES - PATH_BYTES);
+        let (words, path) = raw.split_at_checked(BYTES - PATH_BYTES)?;
         let mut words = words.as_chunks::<8>().0.iter().map(|&bytes| u64::from_ne_bytes(bytes));
         let mut next = || words.next().expect("as many words as a record has");
         let (key, value) = (std::array::from_fn(|_| next()), std::array::from_fn(|_| next()));

@@ -77,6 +77,23 @@ fn calls_are_counted_exactly_with_their_files_and_functions() {
     assert!(line("save\tlseek").contains("\t2000\t"), "{shown}");
 }
 
+/// A place that uses one file after another has rows for some thousands of them, and one row for the rest. Counts stay exact.
+#[test]
+fn a_place_with_very_many_files_has_no_row_for_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((capture, _)) = recorded("a_place_with_very_many_files", "files", folder.path()) else { return };
+    let counts = counts(&capture);
+    assert_eq!(counts["write"], (12_000, 0));
+    let writes = || capture.system_calls.iter().filter(|calls| &*calls.call == "write");
+    let of = |is: fn(&str) -> bool| writes().filter(move |calls| calls.file.as_deref().is_some_and(is));
+    let sum = |calls: &mut dyn Iterator<Item = &SystemCalls>| calls.map(|calls| calls.count).sum::<u64>();
+    assert_eq!(sum(&mut of(|file| file.ends_with("/log"))), 6000, "a file that was known before keeps its row");
+    let together = sum(&mut writes().filter(|calls| calls.file.is_none()));
+    assert!((1800..=2200).contains(&together), "{together}");
+    assert!(writes().filter(|calls| calls.file.is_none()).count() < 500);
+    assert!(writes().all(|calls| calls.stack.is_some()));
+}
+
 #[test]
 fn counts_are_those_of_strace() {
     let folder = tempfile::tempdir().unwrap();

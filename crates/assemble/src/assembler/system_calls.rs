@@ -39,6 +39,9 @@ struct Named {
     opened_as: Option<String>,
 }
 
+/// Calls this long before the next one have a row of their own.
+const SILENCE_NS: u64 = 4_000_000;
+
 /// What the sums of the files that one place uses have in common.
 type Place = [u64; Sum::PLACE_WORDS];
 
@@ -91,6 +94,7 @@ impl<W: Target> Assembler<W> {
         let file = self.file_of(ids.pid, &record);
         let start_ns = end_ns.saturating_sub(record.duration_ns);
         let last_ns = Some(record.duration_ns);
+        self.add_calls_before(&record, thread, start_ns, sink);
         self.add_sum(record.sum, thread, SumEnd { start_ns, end_ns, stack, file, last_ns }, sink);
     }
 
@@ -177,6 +181,20 @@ impl<W: Target> Assembler<W> {
         }
     }
 
+    /// Adds the calls before that of a record, if they ended long before it: what a step did is not spread up to the next call.
+    fn add_calls_before(&mut self, record: &CallRecord, thread: ThreadRef, start_ns: u64, sink: &mut impl Sink) {
+        let Some(known) = self.system_calls.known.get(&record.sum.key) else { return };
+        let amount = record.sum.since(Some(&known.sum));
+        let rest = amount.without(&record.own(&amount));
+        let end_ns = record.sum.last_ns();
+        if rest.count == 0 || end_ns < known.time_ns || start_ns.saturating_sub(end_ns) < SILENCE_NS {
+            return;
+        }
+        let sum = known.sum.and(&rest);
+        let end = SumEnd { start_ns: end_ns, end_ns, stack: known.stack, file: known.file.clone(), last_ns: None };
+        self.add_sum(sum, thread, end, sink);
+    }
+
     fn add_sum(&mut self, sum: Sum, thread: ThreadRef, end: SumEnd, sink: &mut impl Sink) {
         let SumEnd { start_ns, end_ns, stack, file, last_ns } = end;
         let known = self.system_calls.known.get(&sum.key);
@@ -211,8 +229,9 @@ impl<W: Target> Assembler<W> {
     /// The name of the file of a call.
     fn file_of(&mut self, pid: u32, record: &CallRecord) -> Option<String> {
         let Some(file) = record.sum.file() else {
-            // The path is that of one call among those of all places.
-            return record.path.clone().filter(|_| !record.sum.is_of_any_place());
+            // The path is that of one call among those of all places, or of many files.
+            let is_of_others = record.sum.is_of_any_place() || record.sum.is_of_many_files();
+            return record.path.clone().filter(|_| !is_of_others);
         };
         let known = self.system_calls.files.get(&file);
         // An inode that is opened by another path may be another file by now.
@@ -307,6 +326,30 @@ mod tests {
         let calls = calls(&entries);
         let found = calls[1..].iter().map(|calls| (calls.stack, calls.file.as_deref(), calls.amount.count));
         assert_eq!(found.collect::<Vec<_>>(), [(Some(StackRef(4)), Some("/b"), 3), (Some(StackRef(4)), None, 2)]);
+    }
+
+    #[test]
+    fn calls_long_before_the_next_one_have_a_row_of_their_own() {
+        const MS: u64 = 1_000_000;
+        let mut entries = Vec::new();
+        let mut assembler = assembler(&mut entries);
+        let thread = assembler.thread_ref(20).unwrap();
+        let mut add = |count: u64, previous_ns: u64, end_ns: u64| {
+            let sum = Sum::new(sum(20, 5, count).key, [count, 0, count * 10, 10, 0, 0, previous_ns]);
+            let record = CallRecord { sum, returned: -2, duration_ns: 10, descriptor: None, path: None };
+            let start_ns = end_ns - 10;
+            assembler.add_calls_before(&record, thread, start_ns, &mut entries);
+            let end = SumEnd { start_ns, end_ns, stack: None, file: None, last_ns: Some(10) };
+            assembler.add_sum(record.sum, thread, end, &mut entries);
+        };
+        add(1, 0, 100 * MS);
+        // 29 more within 2 ms, then one after a silence, then 7 soon after it.
+        add(31, 102 * MS, 300 * MS);
+        add(38, 311 * MS, 312 * MS);
+        let rows = calls(&entries).iter().map(|row| (row.start_ns, row.end_ns, row.amount.count)).collect::<Vec<_>>();
+        let one = |end_ns: u64| (end_ns - 10, end_ns, 1);
+        assert_eq!(rows, [one(100 * MS), (100 * MS, 102 * MS, 29), one(300 * MS), (300 * MS, 312 * MS, 7)]);
+        assert_eq!(calls(&entries)[1].amount.total_ns, 290);
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl SystemCalls {
         let rest = bpf::create_map_of(Map::Hash, words(Sum::KEY_WORDS), words(Sum::VALUE_WORDS), SUMS / 4)?;
         let times = bpf::create_map_of(Map::Hash, words(TimeCount::KEY_WORDS), 8, TIMES)?;
         let rest_times = bpf::create_map_of(Map::Hash, words(TimeCount::REST_WORDS), 8, REST_TIMES)?;
-        let places = bpf::create_map_of(Map::RecentlyUsed, words(Sum::PLACE_WORDS), 16, PLACES)?;
+        let places = bpf::create_map_of(Map::RecentlyUsed, words(Sum::PLACE_WORDS), 24, PLACES)?;
         let scratch = bpf::create_map_of(Map::ArrayOfEachCpu, 4, BYTES as u32, 1)?;
         let offsets = Offsets::of_kernel()?;
         let enter = at_enter(members, entered.as_fd(), &offsets);

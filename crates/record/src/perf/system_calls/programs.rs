@@ -21,6 +21,9 @@ const FIRST_PATHS: i32 = 256;
 const STACKS_OF_A_PLACE: i32 = 64;
 /// Least time between two stacks of a place that has had many.
 const STACK_PAUSE_NS: i32 = 1_000_000;
+/// Files of a place with sums of their own. Further ones have one sum together: a record for each would cost most of a program that reads a file after the
+/// other.
+const FILES_OF_A_PLACE: i32 = 4096;
 /// Bytes of `struct pt_regs` on x86-64, and where it has what is read.
 const REGISTERS_BYTES: i32 = 168;
 const DI: i16 = 112;
@@ -60,7 +63,7 @@ pub(super) struct Maps<'a> {
     pub(super) rest: BorrowedFd<'a>,
     pub(super) times: BorrowedFd<'a>,
     pub(super) rest_times: BorrowedFd<'a>,
-    /// The records of each place, and when the last one with a stack was written.
+    /// The records of each place, when the last one with a stack was written, and its files.
     pub(super) places: BorrowedFd<'a>,
     pub(super) scratch: BorrowedFd<'a>,
     pub(super) events: BorrowedFd<'a>,
@@ -93,6 +96,8 @@ mod at {
     pub const REST_KEY: i16 = -352;
     /// Whether the record has no stack.
     pub const IS_PLAIN: i16 = -360;
+    /// When the call before of the sum ended.
+    pub const PREVIOUS: i16 = -368;
 }
 
 fn to_stack(register: Register, at: i16) -> [Instruction; 2] {
@@ -285,7 +290,24 @@ pub(super) fn at_exit(members: BorrowedFd<'_>, maps: &Maps<'_>, offsets: &Offset
         program.push([Instruction::copy(7, RESULT)]);
         program.jump_if(7, Jump::Equal, 0, fails);
     };
-    let full = program.label();
+    let [single, many, full] = [(); 3].map(|()| program.label());
+    look_up(&mut program, maps.sums, at::KEY);
+    program.push([Instruction::copy(7, RESULT)]);
+    program.jump_if(7, Jump::NotEqual, 0, known);
+    program.push([Instruction::load(1, STACK, at::FILE)]);
+    program.jump_if(1, Jump::Equal, 0, single);
+    look_up(&mut program, maps.places, at::KEY);
+    program.jump_if(RESULT, Jump::Equal, 0, single);
+    program.push([Instruction::load(1, RESULT, 16)]);
+    program.jump_if(1, Jump::Above, FILES_OF_A_PLACE - 1, many);
+    program.push([Instruction::add(1, 1), Instruction::store(RESULT, 16, 1)]);
+    program.jump(single);
+    program.place(many);
+    program.push([
+        Instruction::store_wide(STACK, at::FILE, Sum::MANY_FILES as i32),
+        Instruction::store_wide(STACK, at::DEVICE, 0),
+    ]);
+    program.place(single);
     sum_of(&mut program, maps.sums, known, full);
     program.jump(known);
     program.place(full);
@@ -298,7 +320,12 @@ pub(super) fn at_exit(members: BorrowedFd<'_>, maps: &Maps<'_>, offsets: &Offset
         [Instruction::load(1, 7, word), Instruction::add_to(1, register), Instruction::store(7, word, 1)]
     };
     program.push([Instruction::load(8, STACK, at::DURATION), Instruction::set(2, 1)]);
-    program.push([Instruction::load(1, STACK, at::NOW), Instruction::store(7, Sum::LAST, 1)]);
+    program.push([
+        Instruction::load(1, 7, Sum::LAST),
+        Instruction::store(STACK, at::PREVIOUS, 1),
+        Instruction::load(1, STACK, at::NOW),
+        Instruction::store(7, Sum::LAST, 1),
+    ]);
     program.push(add(Sum::COUNT, 2));
     program.push([Instruction::copy(9, 1)]);
     program.push(add(Sum::TOTAL, 8));
@@ -361,6 +388,7 @@ fn choose_stack(program: &mut Assembly, maps: &Maps<'_>) {
         Instruction::store_wide(STACK, at::VALUE, 1),
         Instruction::load(1, STACK, at::NOW),
         Instruction::store(STACK, at::VALUE + 8, 1),
+        Instruction::store_wide(STACK, at::VALUE + 16, 0),
     ]);
     update(program, maps.places, at::KEY, at::VALUE);
     program.jump(chosen);
@@ -433,16 +461,19 @@ fn write_record(program: &mut Assembly, maps: &Maps<'_>, end: Label) {
     for word in 0..Sum::VALUE_WORDS as i16 {
         program.push([Instruction::load(1, 7, 8 * word), Instruction::store(8, value + 8 * word, 1)]);
     }
+    // The record's own time is that of the call. The sum's says when the call before ended.
+    program.push([Instruction::load(1, STACK, at::PREVIOUS), Instruction::store(8, value + Sum::LAST, 1)]);
     let own = value + words(Sum::VALUE_WORDS);
     for (word, from) in [at::RETURNED, at::DURATION, at::DESCRIPTOR].into_iter().enumerate() {
         program.push([Instruction::load(1, STACK, from), Instruction::store(8, own + words(word), 1)]);
     }
     let path = own + words(4);
-    let [second, read, write] = [(); 3].map(|()| program.label());
+    let [second, read, write, has_path] = [(); 4].map(|()| program.label());
     program.push([Instruction::store_wide(8, own + words(3), 0), Instruction::load(9, STACK, at::KIND)]);
     program.push([Instruction::load(3, STACK, at::REGISTERS + DI)]);
     program.jump_if(9, Jump::AnyBit, kind::PATH_SECOND as i32, second);
     program.jump_if(9, Jump::AnyBit, kind::PATH_FIRST as i32, read);
+    program.push([Instruction::set(9, 0)]);
     program.jump(write);
     program.place(second);
     program.push([Instruction::load(3, STACK, at::REGISTERS + SI)]);
@@ -453,7 +484,12 @@ fn write_record(program: &mut Assembly, maps: &Maps<'_>, end: Label) {
         Instruction::set(2, BYTES as i32 - i32::from(path)),
         Instruction::call(Function::ProbeReadUserText),
         Instruction::store(8, own + words(3), RESULT),
+        Instruction::copy(9, RESULT),
     ]);
+    // The length of the path, or an error.
+    program.jump_if(9, Jump::Below, BYTES as i32 - i32::from(path) + 1, has_path);
+    program.push([Instruction::set(9, 0)]);
+    program.place(has_path);
     program.place(write);
     let [plain, out] = [(); 2].map(|()| program.label());
     program.push([Instruction::copy(1, CONTEXT), Instruction::load(3, STACK, at::IS_PLAIN)]);
@@ -467,7 +503,8 @@ fn write_record(program: &mut Assembly, maps: &Maps<'_>, end: Label) {
     program.push([
         Instruction::set_u32(3, CURRENT_CPU),
         Instruction::copy(4, 8),
-        Instruction::set(5, BYTES as i32),
+        Instruction::copy(5, 9),
+        Instruction::add(5, path.into()),
         Instruction::call(Function::PerfEventOutput),
     ]);
 }
