@@ -239,6 +239,15 @@ impl Builder {
                 self.last_ns = self.last_ns.max(Some(allocations.end_ns));
                 self.keep(entry);
             }
+            Entry::AllocationBurst(burst) => {
+                let fits = (burst.process.0 as usize) < capture.processes.len()
+                    && burst.thread.is_none_or(|thread| (thread.0 as usize) < capture.threads.len())
+                    && self.code.has_stack(burst.stack)
+                    && burst.start_ns <= burst.end_ns;
+                fits.then_some(())?;
+                self.last_ns = self.last_ns.max(Some(burst.end_ns));
+                self.keep(entry);
+            }
             Entry::MarkName { .. }
             | Entry::MarkThread { .. }
             | Entry::Scope { .. }

@@ -262,6 +262,8 @@ pub enum Entry {
     },
     /// Sums of heap allocations.
     Allocations(Box<Allocations>),
+    /// When some of them were made.
+    AllocationBurst(AllocationBurst),
     /// Marks that were made and had no room so far; the last one counts.
     MarksLost {
         /// How many.
@@ -394,6 +396,25 @@ pub struct Allocations {
     pub live_bytes: i64,
     /// The part of the peak so far.
     pub peak_bytes: i64,
+}
+
+/// Allocations of a thread at a stack, soon after each other; see [`stepscope_model::AllocationBurst`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllocationBurst {
+    /// Its first allocation.
+    pub start_ns: u64,
+    /// Its last one.
+    pub end_ns: u64,
+    /// The process.
+    pub process: ProcessRef,
+    /// Which thread.
+    pub thread: Option<ThreadRef>,
+    /// Where.
+    pub stack: Option<StackRef>,
+    /// Allocations.
+    pub calls: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// Sums over allocations and releases.

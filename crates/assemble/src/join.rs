@@ -13,9 +13,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use stepscope_model::{
-    Allocation, CallTimes, Capture, CaptureInfo, DataAccess, DimensionStatus, EventCount, EventId, FlowEvent, Frame,
-    FrameId, Losses, MemoryError, ModuleId, Origin, Process, ProcessId, RecordingCost, Sample, Scope, StackId, Step,
-    SystemCalls, Thread, ThreadId, Wait,
+    Allocation, AllocationBurst, CallTimes, Capture, CaptureInfo, DataAccess, DimensionStatus, EventCount, EventId,
+    FlowEvent, Frame, FrameId, Losses, MemoryError, ModuleId, Origin, Process, ProcessId, RecordingCost, Sample, Scope,
+    StackId, Step, SystemCalls, Thread, ThreadId, Wait,
 };
 
 use crate::clocks;
@@ -146,6 +146,12 @@ impl Joiner {
             thread: row.thread.map(|thread| rows.thread(thread)),
             stack: rows.stack(row.stack),
             ..row.clone()
+        }));
+        joined.allocation_bursts.extend(segment.allocation_bursts.iter().map(|row| AllocationBurst {
+            process: rows.processes[row.process.index()],
+            thread: row.thread.map(|thread| rows.thread(thread)),
+            stack: rows.stack(row.stack),
+            ..*row
         }));
         joined.data_accesses.extend(segment.data_accesses.iter().map(|access| DataAccess {
             thread: rows.thread(access.thread),

@@ -90,9 +90,9 @@ pub use builder::{Builder, Growing, Rows, finish, finish_in};
 pub use code_names::{NamedCode, Unnamed};
 pub use data_source::Hitm;
 pub use entry::{
-    AccessCost, AllocationSums, Allocations, CountedEvent, DataAccess, Entry, EventRef, FrameRef, MarkNameRef,
-    MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, Sink, StackMark, StackRef,
-    SystemCalls, ThreadRef, Wait,
+    AccessCost, AllocationBurst, AllocationSums, Allocations, CountedEvent, DataAccess, Entry, EventRef, FrameRef,
+    MarkNameRef, MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, Sink, StackMark,
+    StackRef, SystemCalls, ThreadRef, Wait,
 };
 pub use event_role::{EventRole, Follow, Switches};
 pub use initial_process::{InitialMapping, InitialProcess, InitialThread};

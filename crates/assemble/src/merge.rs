@@ -71,6 +71,7 @@ pub fn merge(parts: Vec<Part>) -> Capture {
     capture.samples.sort_by_key(|sample| sample.time_ns);
     capture.counters.sort_by_key(|counter| counter.time_ns);
     capture.allocations.sort_by_key(|row| row.end_ns);
+    capture.allocation_bursts.sort_by_key(|row| row.end_ns);
     capture.flows.sort_by_key(|event| event.time_ns);
     (merged.early_messages, merged.impossible_messages) = messages.join(&mut capture.flows);
     let own = |info: &CaptureInfo| info.clocks.as_ref()?.own.clone();

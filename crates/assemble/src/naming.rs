@@ -179,6 +179,7 @@ fn rebuild_stacks(capture: &mut Capture, places: &HashMap<FrameId, Place>) {
     let moved = |stack: &mut Option<StackId>| *stack = stack.map(|stack| stacks[stack.index()]);
     capture.samples.iter_mut().for_each(|sample| moved(&mut sample.stack));
     capture.allocations.iter_mut().for_each(|row| moved(&mut row.stack));
+    capture.allocation_bursts.iter_mut().for_each(|row| moved(&mut row.stack));
     capture.system_calls.iter_mut().for_each(|calls| moved(&mut calls.stack));
     capture.call_times.iter_mut().for_each(|times| moved(&mut times.stack));
     capture.data_accesses.iter_mut().for_each(|access| moved(&mut access.stack));

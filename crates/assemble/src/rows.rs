@@ -8,8 +8,8 @@ use std::path::Path;
 
 use stepscope_model::disk::{DiskError, LongTables};
 use stepscope_model::{
-    Allocation, CallTimes, Capture, Counter, Dimension, DimensionStatus, EventId, FlowEvent, Frame, Phase, ProcessId,
-    Sample, Scope, StackId, Step, SystemCalls, Thread, ThreadId, Wait, call_time_bucket,
+    Allocation, AllocationBurst, CallTimes, Capture, Counter, Dimension, DimensionStatus, EventId, FlowEvent, Frame,
+    Phase, ProcessId, Sample, Scope, StackId, Step, SystemCalls, Thread, ThreadId, Wait, call_time_bucket,
 };
 
 use crate::entry::{self, Entry, Sink, StackRef};
@@ -170,14 +170,37 @@ impl RowSink {
     }
 
     fn add_allocations(&mut self, row: &entry::Allocations) {
-        let is_known = (row.process.0 as usize) < self.capture.processes.len()
-            && row.thread.is_none_or(|thread| (thread.0 as usize) < self.capture.threads.len())
-            && row.stack.is_none_or(|stack| (stack.0 as usize) < self.nodes.len())
-            && row.start_ns <= row.end_ns;
-        if is_known {
+        if self.has_place(row.process, row.thread, row.stack) && row.start_ns <= row.end_ns {
             let stack = self.node(row.stack);
             self.capture.allocations.push(allocation_row(row, stack));
         }
+    }
+
+    fn add_allocation_burst(&mut self, burst: entry::AllocationBurst) {
+        let entry::AllocationBurst { start_ns, end_ns, process, thread, stack, calls, bytes } = burst;
+        if self.has_place(process, thread, stack) && start_ns <= end_ns {
+            self.capture.allocation_bursts.push(AllocationBurst {
+                start_ns,
+                end_ns,
+                process: ProcessId(process.0),
+                thread: thread.map(|thread| ThreadId(thread.0)),
+                stack: self.node(stack),
+                calls,
+                bytes,
+            });
+        }
+    }
+
+    /// Whether the log has said what these are.
+    fn has_place(
+        &self,
+        process: entry::ProcessRef,
+        thread: Option<entry::ThreadRef>,
+        stack: Option<entry::StackRef>,
+    ) -> bool {
+        (process.0 as usize) < self.capture.processes.len()
+            && thread.is_none_or(|thread| (thread.0 as usize) < self.capture.threads.len())
+            && stack.is_none_or(|stack| (stack.0 as usize) < self.nodes.len())
     }
 
     fn push_counter(&mut self, counter: Counter) {
@@ -354,6 +377,7 @@ impl Sink for RowSink {
                 self.add_step_start(StepStart::marked(&self.capture, thread, time_ns, sim_time_ns));
             }
             Entry::Allocations(allocations) => self.add_allocations(&allocations),
+            Entry::AllocationBurst(burst) => self.add_allocation_burst(burst),
             Entry::Scope { .. } | Entry::FrameMark { .. } => self.add_scope(&entry),
             Entry::FlowMark { .. } => self.marks.flow(&entry).into_iter().for_each(|event| self.push_flow(event)),
             Entry::SystemCalls(calls) => self.add_system_calls(*calls),

@@ -119,6 +119,51 @@ fn a_table_that_is_read_for_each_process_is_first_among_files() {
     is_sure(&finding, "kernel-files-read-again");
 }
 
+/// Every 20th step makes 500 allocations and 40 system calls more than the others.
+#[test]
+fn slow_steps_have_their_allocations_and_system_calls() {
+    let test = "slow_steps_have_their_allocations_and_system_calls";
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("textures");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut compile = Command::new("g++");
+    compile
+        .args(["-O1", "-g", "-pthread", "-DSTEPSCOPE_MARKS=1", "-I"])
+        .arg(root.join("../../marks/c"))
+        .arg(root.join("tests/evidence/textures.cc"));
+    if !compile.arg("-o").arg(&program).status().is_ok_and(|status| status.success()) {
+        println!("skipped: {test}: g++ is missing");
+        return;
+    }
+    let with = ["record", "--with", "heap,syscalls", "-o", "run", "--", program.to_str().unwrap(), "400"];
+    let output = stepscope(folder.path(), &with);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown = json(&stepscope(folder.path(), &["show", "run", "--view", "slow-steps", "--format", "json"]));
+    let tables = shown["tables"].as_array().unwrap();
+    let capture = disk::read(&folder.path().join("run")).unwrap();
+    for (dimension, name, per_typical, more, guilty) in [
+        (Dimension::Heap, "slow_steps_heap", 3.0, 500.0, "load_texture"),
+        (Dimension::Syscalls, "slow_steps_syscalls", 0.0, 40.0, "read_texture"),
+    ] {
+        if let Some(DimensionStatus::Missing { reason, .. }) = capture.info.dimensions.get(&dimension) {
+            println!("skipped: {test}: {reason}");
+            continue;
+        }
+        let table = tables.iter().find(|one| one["table"] == name).unwrap_or_else(|| panic!("no {name}"));
+        let number = |row: usize, column: &str| table["rows"][row][column].as_f64().unwrap();
+        assert_eq!((&table["rows"][0]["function"], &table["rows"][1]["function"]), (&"(all)".into(), &guilty.into()));
+        assert_eq!(table["rows"][1]["verdict"], "more", "{table}");
+        assert!((number(1, "slow") / more - 1.0).abs() < 0.1 && number(1, "typical") < 0.02 * more, "{table}");
+        assert!((number(0, "difference") / more - 1.0).abs() < 0.1, "{table}");
+        assert!((number(0, "typical") - per_typical).abs() < 0.5, "{table}");
+    }
+    let bursts =
+        |of: fn(&stepscope_model::AllocationBurst) -> u64| capture.allocation_bursts.iter().map(of).sum::<u64>();
+    let all = |of: fn(&stepscope_model::Allocation) -> u64| capture.allocations.iter().map(of).sum::<u64>();
+    let both = [bursts(|burst| burst.calls), bursts(|burst| burst.bytes)];
+    assert_eq!(both, [all(|row| row.calls), all(|row| row.bytes)]);
+}
+
 /// Calls of one thread do not overlap, a thread blocks within calls or page faults, and a simulation that does the same in each step
 /// allocates the same.
 #[test]

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*};
 
+use crate::bursts;
 use crate::layout::{Record, SIZES};
 use crate::live::{Block, Inserted};
 use crate::link::thread_slot;
@@ -152,6 +153,7 @@ pub fn allocated(process: &Process, address: u64, size: u64, start: State) {
     unsafe {
         let record = process.table.record_at(id);
         keep_peak(process, record);
+        bursts::allocates(process, id, record, ticks);
         add(&raw mut (*record).calls, weight, is_shared);
         add(&raw mut (*record).bytes, size * weight, is_shared);
         add_small((&raw mut (*record).sizes).cast::<u32>().add(size_class(size)), weight, is_shared);

@@ -6,7 +6,7 @@
 //! - `hooks`: `malloc` and its family, as the program calls them
 //! - `process`: what the library keeps for a process; a child of `fork` has its own
 //! - `thread`: what it keeps for a thread
-//! - `count`: what an allocation and a release change in the table
+//! - `count`: what an allocation and a release change in the table; `bursts`: when
 //! - `walk`, `rules`, `cfi`: stacks
 //! - `live`: live blocks; `table`: the shared table
 //! - `sample`: recording by samples
@@ -17,6 +17,7 @@
 
 #![no_std]
 
+mod bursts;
 mod cfi;
 mod count;
 mod hooks;

@@ -6,6 +6,7 @@
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 
+use crate::bursts::Bursts;
 use crate::layout::{Header, LIFETIMES_NS, MAGIC, VARIABLE, VERSION, flag};
 use crate::link::{self, address};
 use crate::live::Live;
@@ -30,6 +31,7 @@ pub struct Process {
     pub rules: Rules,
     /// Mean bytes between samples, or 0.
     pub sample_bytes: u64,
+    pub bursts: Bursts,
     /// Upper ends of the classes of lifetimes.
     pub lifetimes: [u64; LIFETIMES_NS.len()],
     pub verifies: bool,
@@ -110,6 +112,7 @@ impl Process {
         }
         self.sample_bytes = asked.sample_bytes;
         self.verifies = asked.verifies;
+        self.bursts.init(asked.ticks_per_us, sys::ticks());
         if asked.sample_bytes > 0 {
             crate::hooks::let_free_pass();
         }

@@ -1,7 +1,7 @@
 //! The shared table: threads, call tree nodes and records, in a file that the recorder reads.
 
 use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*, fence};
 
 use crate::layout::*;
 use crate::lock::Lock;
@@ -17,6 +17,7 @@ struct Index {
 struct Committed {
     nodes: AtomicU32,
     records: AtomicU32,
+    bursts: AtomicU32,
 }
 
 pub struct Table {
@@ -115,6 +116,38 @@ impl Table {
     pub fn thread_at(&self, thread: u32) -> *mut Thread {
         // SAFETY: threads with numbers are within the file.
         unsafe { self.base.add(THREADS_AT).cast::<Thread>().add(thread as usize) }
+    }
+
+    /// Writes a burst to the ring, in the place of an old one. Returns its number.
+    #[cold]
+    pub fn add_burst(&self, burst: Burst) -> u64 {
+        // SAFETY: the header stays mapped.
+        let bursts = unsafe { AtomicU64::from_ptr(&raw mut (*self.header()).bursts) };
+        let before = bursts.fetch_add(1, Relaxed);
+        let place = before as usize % MAX_BURSTS;
+        if !self.has_burst(place) {
+            return before + 1;
+        }
+        // SAFETY: there is memory for it.
+        unsafe {
+            let at = self.base.add(BURSTS_AT).cast::<Burst>().add(place);
+            let number = AtomicU64::from_ptr(&raw mut (*at).number);
+            number.store(0, Relaxed);
+            fence(Release);
+            *at = Burst { number: 0, ..burst };
+            number.store(before + 1, Release);
+        }
+        before + 1
+    }
+
+    /// Whether a place of the ring has memory.
+    fn has_burst(&self, place: usize) -> bool {
+        let is_there = || place < self.committed.bursts.load(Acquire) as usize;
+        if is_there() {
+            return true;
+        }
+        let _held = self.lock.hold();
+        is_there() || (self.commit(BURSTS_AT, size_of::<Burst>(), &self.committed.bursts, MAX_BURSTS) && is_there())
     }
 
     /// The number of a new thread, and whether others share it.

@@ -1,13 +1,14 @@
 //! How the preloaded library and the recorder share a table: a file in shared memory.
 //!
-//! The file is a header page and three arrays: threads, nodes of the call tree, and records. A record has the sums of one
+//! The file is a header page and four arrays: threads, nodes of the call tree, records, and a ring of bursts. A record has the sums of one
 //! thread at one node. Only that thread writes it, so that the program needs no lock; the recorder may read it at any time.
+//! A burst says when these sums grew.
 //! This file is compiled into the library and into the recorder.
 
 /// The first bytes of a table that can be read.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"STEPHEAP");
 /// Version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The variable with the start of the tables' paths. Options follow, divided by `;`.
 pub const VARIABLE: &str = "STEPSCOPE_HEAP";
 
@@ -19,14 +20,18 @@ pub const MAX_THREADS: usize = 1 << 11;
 pub const MAX_NODES: usize = 1 << 22;
 /// Records.
 pub const MAX_RECORDS: usize = 1 << 19;
+/// Bursts in the ring: those of two seconds, at least.
+pub const MAX_BURSTS: usize = 1 << 13;
 /// Where the threads start.
 pub const THREADS_AT: usize = HEADER_BYTES;
 /// Where the nodes start.
 pub const NODES_AT: usize = THREADS_AT + MAX_THREADS * size_of::<Thread>();
 /// Where the records start.
 pub const RECORDS_AT: usize = NODES_AT + MAX_NODES * size_of::<Node>();
+/// Where the bursts start.
+pub const BURSTS_AT: usize = RECORDS_AT + MAX_RECORDS * size_of::<Record>();
 /// Size of the file. Most of it is never written and takes no memory.
-pub const FILE_BYTES: usize = RECORDS_AT + MAX_RECORDS * size_of::<Record>();
+pub const FILE_BYTES: usize = BURSTS_AT + MAX_BURSTS * size_of::<Burst>();
 
 /// The node of stacks without frames, and the parent of root frames.
 pub const ROOT: u32 = 0;
@@ -91,6 +96,8 @@ pub struct Header {
     pub verified: u64,
     /// How many of these differ.
     pub mismatches: u64,
+    /// Bursts so far. The ring has the last ones.
+    pub bursts: u64,
 }
 
 /// A thread of the process.
@@ -157,8 +164,12 @@ pub struct Record {
     pub sizes: [u32; SIZES.len() + 1],
     /// Freed blocks by lifetime.
     pub lifetimes: [u32; LIFETIMES_NS.len() + 1],
+    /// When the present burst began, in ticks. See [`Burst`].
+    pub burst_first: u64,
+    /// Its last allocation so far.
+    pub burst_last: u64,
     /// Reserved.
-    pub unused: [u64; 4],
+    pub unused: [u64; 2],
 }
 
 impl Record {
@@ -173,4 +184,35 @@ impl Record {
     }
 }
 
-const _: () = assert!(size_of::<Record>() == 192 && size_of::<Node>() == 16 && size_of::<Header>() <= HEADER_BYTES);
+/// Allocations of a record that come soon after another: what a record counted when its burst was over.
+///
+/// A burst is over when the record allocates again, and the burst began more than [`BURST_US`] ago, or the last allocation was made more than an eighth
+/// of this time ago. If there are many bursts, these times are longer.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Burst {
+    /// Its number, from 1 on, written last. The ring's place is used again.
+    pub number: u64,
+    /// The record.
+    pub record: u32,
+    /// 0
+    pub unused: u32,
+    /// Its first allocation.
+    pub first_ticks: u64,
+    /// Its last one.
+    pub last_ticks: u64,
+    /// Allocations of the record up to its end.
+    pub calls: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// The longest time of a burst, unless there are many.
+pub const BURST_US: u64 = 1_000;
+
+const _: () = assert!(
+    size_of::<Burst>() == 64
+        && size_of::<Record>() == 192
+        && size_of::<Node>() == 16
+        && size_of::<Header>() <= HEADER_BYTES
+);

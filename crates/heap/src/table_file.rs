@@ -7,8 +7,8 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use crate::layout::{
-    FILE_BYTES, FIRST_NODE, Header, MAGIC, MAX_NODES, MAX_RECORDS, MAX_THREADS, NODES_AT, Node, RECORDS_AT, Record,
-    THREADS_AT, Thread, VERSION,
+    BURSTS_AT, Burst, FILE_BYTES, FIRST_NODE, Header, MAGIC, MAX_BURSTS, MAX_NODES, MAX_RECORDS, MAX_THREADS, NODES_AT,
+    Node, RECORDS_AT, Record, THREADS_AT, Thread, VERSION,
 };
 
 /// The table of a process.
@@ -19,6 +19,8 @@ pub struct TableFile {
     /// The memory of an earlier snapshot. The C library does not use freed memory of this alignment again (glibc 2.36), so a new vector for each
     /// snapshot would let the recorder grow with time.
     spare: Vec<Record>,
+    /// Bursts that were read.
+    bursts: u64,
 }
 
 /// What a table holds at a moment.
@@ -30,6 +32,10 @@ pub struct Snapshot {
     pub threads: Vec<Thread>,
     /// Sums of threads at nodes.
     pub records: Vec<Record>,
+    /// Bursts since the snapshot before, in the order in which they ended. Those that the ring had lost are missing.
+    pub bursts: Vec<Burst>,
+    /// Whether the ring had lost some.
+    pub has_lost_bursts: bool,
 }
 
 /// Types of which any bytes are a value.
@@ -38,6 +44,7 @@ impl Plain for Header {}
 impl Plain for Thread {}
 impl Plain for Node {}
 impl Plain for Record {}
+impl Plain for Burst {}
 
 fn read_plain<T: Plain>(file: &File, at: usize, len: usize) -> io::Result<Vec<T>> {
     let mut rows: Vec<MaybeUninit<T>> = vec![MaybeUninit::zeroed(); len];
@@ -68,7 +75,7 @@ impl TableFile {
         if !metadata.is_file() || metadata.size() != FILE_BYTES as u64 {
             return Ok(None);
         }
-        let table = Self { file, nodes: Vec::new(), spare: Vec::new() };
+        let table = Self { file, nodes: Vec::new(), spare: Vec::new(), bursts: 0 };
         let header = table.header()?;
         match (header.magic, header.version) {
             (MAGIC, VERSION) => Ok(Some(table)),
@@ -105,6 +112,8 @@ impl TableFile {
     /// # Errors
     /// If the file cannot be read.
     pub fn read(&mut self) -> io::Result<Snapshot> {
+        // Bursts before records: these have counted what bursts say.
+        let (bursts, has_lost_bursts) = self.new_bursts()?;
         let header = self.header()?;
         let threads = read_plain(&self.file, THREADS_AT, (header.threads as usize).min(MAX_THREADS))?;
         // Records before nodes: they refer to nodes that are there already.
@@ -116,7 +125,35 @@ impl TableFile {
             self.nodes.extend(read_plain::<Node>(&self.file, NODES_AT + known * size_of::<Node>(), nodes - known)?);
         }
         records.retain(|record| (record.node as usize) < nodes && (record.thread as usize) < threads.len());
-        Ok(Snapshot { header, threads, records })
+        Ok(Snapshot { header, threads, records, bursts, has_lost_bursts })
+    }
+
+    /// The bursts since the last time that are still in the ring.
+    fn new_bursts(&mut self) -> io::Result<(Vec<Burst>, bool)> {
+        const PLACES: u64 = MAX_BURSTS as u64;
+        let until = self.header()?.bursts;
+        let from = self.bursts.max(until.saturating_sub(PLACES));
+        let mut bursts = Vec::new();
+        let mut at = from;
+        while at < until {
+            let place = at % PLACES;
+            let len = (until - at).min(PLACES - place);
+            bursts.extend(read_plain::<Burst>(
+                &self.file,
+                BURSTS_AT + place as usize * size_of::<Burst>(),
+                len as usize,
+            )?);
+            at += len;
+        }
+        let wanted = until.saturating_sub(self.bursts);
+        self.bursts = until.max(self.bursts);
+        // Some may have been written over meanwhile.
+        let lost = self.header()?.bursts.saturating_sub(PLACES);
+        let numbered = (from..).zip(bursts);
+        let whole = numbered.filter(|(before, burst)| burst.number == before + 1 && *before >= lost);
+        let bursts: Vec<Burst> = whole.map(|(_, burst)| burst).collect();
+        let has_lost = (bursts.len() as u64) < wanted;
+        Ok((bursts, has_lost))
     }
 
     /// Takes a snapshot back: the next one uses its memory.

@@ -149,6 +149,23 @@ fn blocks_freed_by_other_threads_are_counted_as_such() {
 }
 
 #[test]
+fn allocations_after_a_silence_are_a_burst_of_their_own() {
+    let test = "allocations_after_a_silence_are_a_burst_of_their_own";
+    let Some(program) = Program::compile(test, "counts.cc", &["-O2"]) else { return };
+    let (_, tables) = program.run(&["bursts"], "");
+    let [(_, snapshot)] = &tables[..] else { panic!("{} tables", tables.len()) };
+    let (id, record) = snapshot.records.iter().enumerate().find(|(_, record)| record.calls == 5 * 33).unwrap();
+    let ended: Vec<_> = snapshot.bursts.iter().filter(|burst| burst.record as usize == id).collect();
+    let counts: Vec<u64> = ended.iter().map(|burst| burst.calls).collect();
+    assert!([33, 66, 99, 132].iter().all(|count| counts.contains(count)), "{counts:?}");
+    assert!(ended.iter().all(|burst| burst.bytes == burst.calls && burst.first_ticks <= burst.last_ticks), "{ended:?}");
+    // 20 ms of sleep, at 1000 ticks a µs at least.
+    let last = ended.iter().find(|burst| burst.calls == 132).unwrap();
+    assert!(record.burst_first - last.last_ticks > 10_000_000, "{last:?} {record:?}");
+    assert!(!snapshot.has_lost_bursts);
+}
+
+#[test]
 fn the_peak_and_its_owners_are_exact() {
     let Some(program) = Program::compile("the_peak_and_its_owners_are_exact", "counts.cc", &["-O2"]) else { return };
     let (_, tables) = program.run(&["peak"], "");

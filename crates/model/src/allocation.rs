@@ -49,3 +49,24 @@ pub struct Allocation {
     /// Freed blocks by lifetime, see [`BLOCK_LIFETIMES_NS`].
     pub lifetimes: [u32; BLOCK_LIFETIMES_NS.len() + 1],
 }
+
+/// Allocations of one thread at one stack that came soon after each other.
+///
+/// They are among those of [`Allocation`], whose intervals are longer than most steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllocationBurst {
+    /// About when the first one was made.
+    pub start_ns: u64,
+    /// About when the last one was made.
+    pub end_ns: u64,
+    /// The process.
+    pub process: ProcessId,
+    /// Its thread, if it is known.
+    pub thread: Option<ThreadId>,
+    /// The stack that allocated.
+    pub stack: Option<StackId>,
+    /// Allocations.
+    pub calls: u64,
+    /// Their bytes, as asked for.
+    pub bytes: u64,
+}

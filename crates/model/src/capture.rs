@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
-use crate::allocation::Allocation;
+use crate::allocation::{Allocation, AllocationBurst};
 use crate::call_times::CallTimes;
 use crate::data_access::DataAccess;
 use crate::event_count::EventCount;
@@ -54,6 +54,8 @@ pub struct Capture {
     pub counters: Stored<Counter>,
     /// Sums of heap allocations, by end of their interval. Empty if the heap was not recorded.
     pub allocations: Vec<Allocation>,
+    /// When they were made, by end. Empty if the source does not say it.
+    pub allocation_bursts: Vec<AllocationBurst>,
     /// Counts of events. Empty if none were counted.
     pub event_counts: Vec<EventCount>,
     /// System calls, added up.

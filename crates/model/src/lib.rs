@@ -46,7 +46,7 @@ pub mod value;
 pub mod wait;
 pub mod waits;
 
-pub use allocation::{Allocation, BLOCK_LIFETIMES_NS, BLOCK_SIZES};
+pub use allocation::{Allocation, AllocationBurst, BLOCK_LIFETIMES_NS, BLOCK_SIZES};
 pub use call_times::{CALL_TIME_BITS, CallTimes, call_time_bucket};
 pub use capture::{
     Capture, Counter, Frame, Language, MACHINE_SPEED, Module, Process, Sample, Scope, StackNode, Step, SymbolSource,

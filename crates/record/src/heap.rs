@@ -4,6 +4,7 @@
 //! at first, and later once a second; the differences go to the log, so that a killed recorder loses next to nothing. A table
 //! is read *before* the kernel's records of the same time are taken: then all code that its addresses lie in is known.
 
+mod bursts;
 mod preload;
 mod table;
 
@@ -18,6 +19,7 @@ pub use preload::Preload;
 use table::Table;
 
 use crate::clock;
+use crate::marks::Ticks;
 
 /// The shortest and the longest time between two readings of tables.
 const SNAPSHOT_EVERY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
@@ -38,6 +40,8 @@ fn interval(recorded: Duration) -> Duration {
 pub struct Heap {
     preload: Preload,
     tables: Vec<Table>,
+    /// Of the times in tables.
+    ticks: Ticks,
     /// When tables were first and last read.
     read: Option<[Instant; 2]>,
     /// Rounds of the recorder since then.
@@ -57,6 +61,7 @@ impl Heap {
         Self {
             preload,
             tables: Vec::new(),
+            ticks: Ticks::new(),
             read: None,
             rounds: 0,
             summed: None,
@@ -78,6 +83,7 @@ impl Heap {
         self.read = Some([self.read.map_or(now, |[first, _]| first), now]);
         self.find();
         self.tables.iter_mut().for_each(read);
+        self.ticks.take_pair();
     }
 
     /// Whether it is time to read tables again, and the kernel's records of the last reading were taken.
@@ -93,13 +99,13 @@ impl Heap {
     /// Writes the rows of the last snapshot. The kernel's records of its time must have been taken.
     pub fn write<W: Target>(&mut self, assembler: &mut Assembler<W>, sink: &mut impl Sink) {
         let every = self.read.map_or(SNAPSHOT_EVERY[0], |[first, last]| interval(last - first));
-        self.tables.iter_mut().for_each(|table| table.write(every, assembler, sink));
+        self.tables.iter_mut().for_each(|table| table.write(every, &self.ticks, assembler, sink));
     }
 
     /// Writes the last rows of a log.
     pub fn finish<W: Target>(&mut self, assembler: &mut Assembler<W>, sink: &mut impl Sink) {
         for table in &mut self.tables {
-            table.write_now(assembler, sink);
+            table.write_now(&self.ticks, assembler, sink);
         }
     }
 

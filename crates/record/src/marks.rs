@@ -30,7 +30,7 @@ pub use bytes::{ReadMark, read_segment};
 use folder::Folder;
 use layout::Clock;
 use segment::{Identity, Kind, Record, Refusal, Segment};
-use ticks::Ticks;
+pub(crate) use ticks::Ticks;
 pub use ticks::counter;
 
 /// The variable that announces the recorder to a launched program, so that it makes marks from its first instruction.

@@ -36,6 +36,9 @@ pub(super) fn convert(capture: &mut Capture, to: impl Fn(u64) -> u64) {
     for row in &mut capture.allocations {
         [&mut row.start_ns, &mut row.end_ns].into_iter().for_each(at);
     }
+    for row in &mut capture.allocation_bursts {
+        [&mut row.start_ns, &mut row.end_ns].into_iter().for_each(at);
+    }
     for row in &mut capture.event_counts {
         [&mut row.start_ns, &mut row.end_ns].into_iter().for_each(maybe);
     }

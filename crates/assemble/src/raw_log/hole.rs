@@ -201,6 +201,11 @@ fn for_references(entry: &mut Entry, mut change: impl FnMut(Kind, &mut u32)) {
             optional(&mut allocations.thread, &mut change);
             allocations.stack.iter_mut().for_each(|stack| change(Kind::Stack, &mut stack.0));
         }
+        Entry::AllocationBurst(burst) => {
+            change(Kind::Process, &mut burst.process.0);
+            optional(&mut burst.thread, &mut change);
+            burst.stack.iter_mut().for_each(|stack| change(Kind::Stack, &mut stack.0));
+        }
         Entry::Frame { module, .. } => module.iter_mut().for_each(|module| change(Kind::Module, &mut module.0)),
         Entry::Stack { parent, frame } => {
             parent.iter_mut().for_each(|parent| change(Kind::Stack, &mut parent.0));

@@ -68,6 +68,7 @@ impl Kind {
             | Entry::MarkedCounter { .. }
             | Entry::FlowMark { .. }
             | Entry::Allocations(_)
+            | Entry::AllocationBurst(_)
             | Entry::SystemCalls(_)
             | Entry::DataAccess(_) => Self::Counter,
             Entry::Losses(_) | Entry::MarksLost { .. } => Self::Sum,

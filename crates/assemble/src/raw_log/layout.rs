@@ -45,6 +45,7 @@ pub(super) mod tag {
     /// A stage of a message with all its fields.
     pub const FLOW_STAGE: u8 = 0x60 | ALLOCATIONS;
     pub const CLOCK_PEER: u8 = 0x80 | ALLOCATIONS;
+    pub const ALLOCATION_BURST: u8 = 0xa0 | ALLOCATIONS;
 }
 
 /// Flags of a marked counter that is a stage of a message. Readers of before take it for a reading of its number.

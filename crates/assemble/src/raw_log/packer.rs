@@ -6,8 +6,8 @@ use stepscope_model::WaitState;
 use super::kind::{Counts, Kind};
 use super::layout::{FLOW_STAGES, MarkBefore, NO_CPU, SAME_THREAD, SAME_WEIGHT, UNTIMED, tag};
 use crate::entry::{
-    AccessCost, AllocationSums, Allocations, DataAccess, Entry, MarkThreadRef, Module, ModuleKind, Sample, StackRef,
-    SystemCalls, Wait,
+    AccessCost, AllocationBurst, AllocationSums, Allocations, DataAccess, Entry, MarkThreadRef, Module, ModuleKind,
+    Sample, StackRef, SystemCalls, Wait,
 };
 use crate::system_call::Amount;
 
@@ -243,6 +243,7 @@ impl ChunkPacker {
                 }
             }
             Entry::Allocations(allocations) => self.put_allocations(allocations),
+            Entry::AllocationBurst(burst) => self.put_allocation_burst(burst),
             Entry::MarksLost { count } => {
                 self.bytes.push(tag::MARKS_LOST);
                 self.number(*count);
@@ -328,6 +329,18 @@ impl ChunkPacker {
         let classes = || sums.sizes.iter().chain(&sums.lifetimes).copied().enumerate().filter(|(_, count)| *count > 0);
         self.number(classes().fold(0, |mask, (class, _)| mask | 1 << class));
         classes().for_each(|(_, count)| self.number(count.into()));
+    }
+
+    fn put_allocation_burst(&mut self, burst: &AllocationBurst) {
+        let AllocationBurst { start_ns, end_ns, process, thread, stack, calls, bytes } = *burst;
+        self.bytes.push(tag::ALLOCATION_BURST);
+        self.since_last(end_ns);
+        self.number(end_ns.saturating_sub(start_ns));
+        self.number(process.0.into());
+        self.optional(thread.map(|thread| thread.0.into()));
+        self.stack(stack);
+        self.number(calls);
+        self.number(bytes);
     }
 
     fn put_system_calls(&mut self, calls: &SystemCalls) {

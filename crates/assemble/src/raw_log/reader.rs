@@ -7,8 +7,8 @@ use super::kind::{Counts, Kind};
 use super::layout::{FLOW_STAGE, FLOW_STAGES, MarkBefore, NO_CPU, SAME_THREAD, SAME_WEIGHT, UNTIMED, tag};
 use crate::data_source::Hitm;
 use crate::entry::{
-    AccessCost, AllocationSums, Allocations, DataAccess, Entry, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module,
-    ModuleKind, ModuleRef, ProcessRef, Sample, StackRef, SystemCalls, ThreadRef, Wait,
+    AccessCost, AllocationBurst, AllocationSums, Allocations, DataAccess, Entry, EventRef, FrameRef, MarkNameRef,
+    MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, Sample, StackRef, SystemCalls, ThreadRef, Wait,
 };
 use crate::system_call::Amount;
 
@@ -114,6 +114,9 @@ impl<'a> ChunkReader<'a> {
         let first = self.byte()?;
         if first == tag::DATA_ACCESS {
             return Some(Entry::DataAccess(Box::new(self.data_access()?)));
+        }
+        if first == tag::ALLOCATION_BURST {
+            return Some(Entry::AllocationBurst(self.allocation_burst()?));
         }
         if first == tag::CALL_TIMES {
             let mut calls = self.system_calls()?;
@@ -350,6 +353,19 @@ impl<'a> ChunkReader<'a> {
             }
         }
         Some(Allocations { start_ns, end_ns, process, thread, stack, sums, live_blocks, live_bytes, peak_bytes })
+    }
+
+    fn allocation_burst(&mut self) -> Option<AllocationBurst> {
+        let end_ns = self.since_last()?;
+        Some(AllocationBurst {
+            start_ns: end_ns.checked_sub(self.number()?)?,
+            end_ns,
+            process: ProcessRef(self.small()?),
+            thread: self.optional_small()?.map(ThreadRef),
+            stack: self.stack()?,
+            calls: self.number()?,
+            bytes: self.number()?,
+        })
     }
 
     fn wait(&mut self) -> Option<Wait> {

@@ -3,8 +3,9 @@ use stepscope_model::{CaptureInfo, ClockExchange, ClockPeer, Event, FlowStage, L
 use super::*;
 use crate::data_source::Hitm;
 use crate::entry::{
-    AccessCost, AllocationSums, Allocations, DataAccess, EventRef, FrameRef, MarkNameRef, MarkThreadRef, Module,
-    ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, StackRef, SystemCalls, ThreadRef, Wait,
+    AccessCost, AllocationBurst, AllocationSums, Allocations, DataAccess, EventRef, FrameRef, MarkNameRef,
+    MarkThreadRef, Module, ModuleKind, ModuleRef, ProcessRef, RecordingEnd, Sample, StackRef, SystemCalls, ThreadRef,
+    Wait,
 };
 use crate::system_call::Amount;
 
@@ -129,6 +130,15 @@ fn entries() -> Vec<Entry> {
             live_bytes: -5,
             peak_bytes: 9,
         })),
+        Entry::AllocationBurst(AllocationBurst {
+            start_ns: 2_010,
+            end_ns: 2_950,
+            process: ProcessRef(0),
+            thread: Some(ThreadRef(0)),
+            stack: Some(StackRef(1)),
+            calls: 3,
+            bytes: 1 << 40,
+        }),
         Entry::StepStart { time_ns: 2_950, thread: ThreadRef(0), sim_time_ns: None },
         Entry::StepStart { time_ns: 2_960, thread: ThreadRef(0), sim_time_ns: Some(5_000_000) },
         Entry::MarkName { name: "physics".into() },

@@ -155,6 +155,12 @@ int main(int count, char **arguments) {
         kill(getpid(), 9);
     } else if (!strcmp(what, "threads")) {
         threads();
+    } else if (!strcmp(what, "bursts")) {
+        for (int i = 0; i < 5; i++) {
+            in_child();
+            usleep(20000);
+        }
+        _exit(0);
     } else if (!strcmp(what, "peak")) {
         peak();
     } else {

@@ -1,7 +1,7 @@
 //! Checks a capture that was read from untrusted bytes, so that all other code may index without checks.
 
 use super::{Capture, Counter, Sample, Scope, Step, SystemCalls};
-use crate::allocation::Allocation;
+use crate::allocation::{Allocation, AllocationBurst};
 use crate::call_times::CallTimes;
 use crate::data_access::DataAccess;
 use crate::event_count::EventCount;
@@ -31,6 +31,7 @@ impl Capture {
         // Rows that are still on disk are checked when they are read.
         let handles = self.handles();
         handles.check_allocations(&self.allocations)?;
+        handles.check_bursts(&self.allocation_bursts)?;
         handles.check_call_times(&self.call_times)?;
         handles.check_data_accesses(&self.data_accesses)?;
         handles.check_event_counts(&self.event_counts)?;
@@ -108,6 +109,16 @@ impl Handles {
             refers("allocations", row, "thread", allocation.thread.map(ThreadId::index), self.threads)?;
             refers("allocations", row, "stack", allocation.stack.map(StackId::index), self.stacks)?;
             interval("allocations", row, allocation.start_ns, allocation.end_ns)?;
+        }
+        Ok(())
+    }
+
+    fn check_bursts(self, bursts: &[AllocationBurst]) -> Result<(), String> {
+        for (row, burst) in bursts.iter().enumerate() {
+            refers("allocation_bursts", row, "process", Some(burst.process.index()), self.processes)?;
+            refers("allocation_bursts", row, "thread", burst.thread.map(ThreadId::index), self.threads)?;
+            refers("allocation_bursts", row, "stack", burst.stack.map(StackId::index), self.stacks)?;
+            interval("allocation_bursts", row, burst.start_ns, burst.end_ns)?;
         }
         Ok(())
     }

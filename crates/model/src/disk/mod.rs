@@ -7,6 +7,7 @@
 //! Captures are untrusted. They contain no paths to follow: tables have fixed names inside the folder. Lengths and
 //! handles are checked before use.
 
+mod allocation_bursts;
 mod allocations;
 mod call_times;
 mod columns;

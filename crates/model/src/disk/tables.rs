@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::allocations;
 use super::call_times;
 use super::columns::Rows;
 use super::data_accesses;
@@ -15,6 +14,7 @@ use super::event_counts;
 use super::memory_errors;
 use super::table_form::TableForm;
 use super::table_writer::Column;
+use super::{allocation_bursts, allocations};
 use crate::capture::{Capture, Frame, Module, Process, StackNode, Thread, ThreadName};
 use crate::ids::{FrameId, ModuleId, ProcessId, StackId};
 
@@ -26,6 +26,7 @@ pub(super) const TABLES: &[TableForm] = &[
     table("frames", |capture| capture.frames.len(), frames, read_frames),
     table("stacks", |capture| capture.stacks.len(), stacks, read_stacks),
     allocations::FORM,
+    allocation_bursts::FORM,
     call_times::FORM,
     data_accesses::FORM,
     event_counts::FORM,

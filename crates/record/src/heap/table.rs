@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use stepscope_assemble::{
-    AllocationSums, Allocations, Assembler, Code, Entry, Sink, StackMark, StackRef, Target, ThreadRef,
+    AllocationBurst, AllocationSums, Allocations, Assembler, Code, Entry, Sink, StackMark, StackRef, Target, ThreadRef,
 };
 use stepscope_heap::layout::{self, OMITTED_CALLERS, Record, UNKNOWN_CALLERS, flag};
 use stepscope_heap::{Snapshot, TableFile};
 
+use super::bursts::{self, RecordBurst};
 use crate::clock;
+use crate::marks::Ticks;
 
 /// Tables are read less often if more rows than this change in a second.
 const MANY_ROWS: f64 = 50_000.0;
@@ -40,7 +42,6 @@ pub(super) struct Table {
     written_ns: u64,
     threads: FxHashMap<u32, Option<ThreadRef>>,
     stacks: FxHashMap<u32, Option<StackRef>>,
-    ticks: (u64, u64),
     flags: u32,
     missed: u64,
     /// Looks to leave out.
@@ -75,7 +76,6 @@ impl Table {
             written_ns: start_ns,
             threads: FxHashMap::default(),
             stacks: FxHashMap::default(),
-            ticks: (0, 0),
             flags: 0,
             missed: 0,
             rests: 0,
@@ -105,13 +105,16 @@ impl Table {
             return;
         }
         let time_ns = clock::now_ns();
-        if let Ok(snapshot) = self.file.read() {
+        if let Ok(mut snapshot) = self.file.read() {
             self.flags |= snapshot.header.flags;
             self.missed = snapshot.header.missed;
-            self.ticks = (snapshot.header.start_ticks, snapshot.header.start_ns);
-            if let Some((unused, _)) = self.pending.replace((snapshot, time_ns)) {
+            if let Some((mut unused, _)) = self.pending.take() {
+                unused.bursts.append(&mut snapshot.bursts);
+                std::mem::swap(&mut unused.bursts, &mut snapshot.bursts);
+                snapshot.has_lost_bursts |= unused.has_lost_bursts;
                 self.file.recycle(unused);
             }
+            self.pending = Some((snapshot, time_ns));
             self.is_last = self.has_ended;
         }
     }
@@ -174,9 +177,15 @@ impl Table {
     }
 
     /// Writes what changed since the last rows. Tables are read again after this time, or later if they are large.
-    pub fn write<W: Target>(&mut self, every: Duration, assembler: &mut Assembler<W>, sink: &mut impl Sink) {
+    pub fn write<W: Target>(
+        &mut self,
+        every: Duration,
+        ticks: &Ticks,
+        assembler: &mut Assembler<W>,
+        sink: &mut impl Sink,
+    ) {
         let records = self.pending.as_ref().map(|(snapshot, _)| snapshot.records.len());
-        let rows = self.write_now(assembler, sink);
+        let rows = self.write_now(ticks, assembler, sink);
         if let Some(records) = records {
             let by_work = (rows + records / RECORDS_PER_ROW) as f64 / MANY_ROWS;
             let recorded = self.written_ns.saturating_sub(self.start_ns) as f64 / 1e9;
@@ -185,7 +194,7 @@ impl Table {
     }
 
     /// Writes what changed. Returns the number of rows.
-    pub fn write_now<W: Target>(&mut self, assembler: &mut Assembler<W>, sink: &mut impl Sink) -> usize {
+    pub fn write_now<W: Target>(&mut self, ticks: &Ticks, assembler: &mut Assembler<W>, sink: &mut impl Sink) -> usize {
         self.has_ended = !assembler.runs_since(self.pid, self.start_ns);
         // Code that was mapped since the last time must be known. A process of an earlier log has no rows in this one.
         let Some(code) = assembler.code_of(self.pid, self.start_ns) else { return 0 };
@@ -194,6 +203,8 @@ impl Table {
         let start_ns = self.written_ns.min(end_ns);
         self.written.resize(snapshot.records.len(), Written::default());
         let mut rows = 0;
+        let calls_before: Vec<(u64, u64)> =
+            self.written.iter().map(|written| (written.record.calls, written.record.bytes)).collect();
         for (index, record) in snapshot.records.iter().enumerate() {
             let before = self.written[index];
             let sums = difference(record, &before.record);
@@ -203,7 +214,7 @@ impl Table {
                 continue;
             }
             self.written[index] = Written { record: *record, peak_bytes };
-            let thread = self.thread(record.thread, &snapshot, assembler);
+            let thread = self.thread(record.thread, &snapshot, ticks, assembler);
             let stack = self.stack(record.node, &code, assembler, sink);
             rows += 1;
             sink.take(Entry::Allocations(Box::new(Allocations {
@@ -218,6 +229,23 @@ impl Table {
                 peak_bytes,
             })));
         }
+        let span = start_ns..end_ns;
+        let bursts = bursts::of_records(&snapshot, |record| calls_before[record], &span, |at| ticks.ns(at));
+        for burst in bursts {
+            let RecordBurst { record, time, calls, bytes } = burst;
+            let record = snapshot.records[record];
+            let thread = self.thread(record.thread, &snapshot, ticks, assembler);
+            let stack = self.stack(record.node, &code, assembler, sink);
+            sink.take(Entry::AllocationBurst(AllocationBurst {
+                start_ns: time.start,
+                end_ns: time.end,
+                process: code.process(),
+                thread,
+                stack,
+                calls,
+                bytes,
+            }));
+        }
         self.file.recycle(snapshot);
         self.written_ns = end_ns;
         self.is_carried = false;
@@ -228,7 +256,13 @@ impl Table {
         rows
     }
 
-    fn thread<W: Target>(&mut self, number: u32, snapshot: &Snapshot, assembler: &Assembler<W>) -> Option<ThreadRef> {
+    fn thread<W: Target>(
+        &mut self,
+        number: u32,
+        snapshot: &Snapshot,
+        ticks: &Ticks,
+        assembler: &Assembler<W>,
+    ) -> Option<ThreadRef> {
         if let Some(known) = self.threads.get(&number) {
             return *known;
         }
@@ -236,21 +270,11 @@ impl Table {
         if thread.shared != 0 {
             return None;
         }
-        let found = assembler.thread_at(thread.tid, self.ns(thread.start_ticks));
+        let found = assembler.thread_at(thread.tid, ticks.ns(thread.start_ticks));
         if found.is_some() {
             self.threads.insert(number, found);
         }
         found
-    }
-
-    /// About when the CPU's counter had this value: by the rate of the machine now.
-    fn ns(&self, ticks: u64) -> u64 {
-        let (start_ticks, start_ns) = self.ticks;
-        let (now_ticks, now_ns) = (crate::marks::counter(), clock::now_ns());
-        let passed = u128::from(now_ticks.saturating_sub(start_ticks)).max(1);
-        let since =
-            u128::from(ticks.saturating_sub(start_ticks)) * u128::from(now_ns.saturating_sub(start_ns)) / passed;
-        start_ns.saturating_add(u64::try_from(since).unwrap_or(u64::MAX))
     }
 
     fn stack<W: Target>(

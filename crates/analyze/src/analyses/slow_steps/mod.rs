@@ -35,6 +35,9 @@
 //!
 //! Samples and waits belong to the step in whose interval they fall ([`steps`](crate::query::steps)).
 //!
+//! Where they were recorded, allocations and system calls are compared, too: numbers, bytes and time, attributed alike. Each counts for the
+//! step at its time. Where only the time of several together is known, they are spread over that time.
+//!
 //! The 95 % interval is BCa, from [resampling blocks of consecutive steps](stepscope_stats::bootstrap); a step stays in its
 //! set. The interval is valid for one row: five of a hundred rows of noise exclude zero.
 //!
@@ -43,6 +46,7 @@
 //! conditions, any wait that a thread ended) do not count here: the work of the other thread has rows of its own.
 
 mod comparison;
+mod counted;
 mod sets;
 mod tables;
 #[cfg(test)]
@@ -80,13 +84,16 @@ const CONFIDENCE: f64 = 0.95;
 /// Fixed, so that equal captures have equal intervals.
 const SEED: u64 = 0x5ca1_ab1e;
 
-/// The tables of the view: what steps consist of, then what functions cost in them.
+/// The tables of the view: what steps consist of, then what functions cost in them, then allocations and system calls.
 pub fn tables(selection: &Selection<'_>, options: &Options) -> Vec<Table> {
     match Comparison::of(selection, options) {
         Err(why) => vec![tables::without_rows(selection.functions(), why)],
         Ok(comparison) => {
             let bootstrap = BlockBootstrap::new(comparison.sets.of_step.clone(), options.replicates, SEED);
-            vec![tables::parts(&comparison, &bootstrap), tables::functions(&comparison, &bootstrap)]
+            let mut tables = vec![tables::parts(&comparison, &bootstrap), tables::functions(&comparison, &bootstrap)];
+            tables.extend(counted::heap(&comparison, &bootstrap));
+            tables.extend(counted::system_calls(&comparison, &bootstrap));
+            tables
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Slow steps of drawn captures.
 
-use stepscope_model::{Capture, Event, Value};
+use std::ops::Range;
+
+use stepscope_model::{AllocationBurst, Capture, Event, ProcessId, ThreadId, Value};
 use stepscope_stats::SplitMix64;
 
 use super::*;
@@ -210,4 +212,81 @@ fn steps_on_the_upper_of_two_levels_are_slow() {
         note,
         "Slow: 100 steps (50.25 %) of 5.00 µs or more, on the upper of two levels (5.00 µs; the lower is 3.00 µs)."
     );
+}
+
+/// Steps of 1 ms; every tenth takes 5 ms, allocates 100 blocks more and makes 30 calls more.
+#[test]
+fn allocations_and_system_calls_of_slow_steps_are_counted_by_function() {
+    let mut drawing = Drawing::new().process(1, "sim").window(0..200 * MS).steps("main", 0, 1, 100, 1);
+    let mut start = 0;
+    let mut calls = Vec::new();
+    let [usual, decode] = ["usual", "decode"].map(|name| {
+        let frames = ["gz::Step", name].map(|name| drawing.capture.intern_function(&format!("gz::{name}")));
+        drawing.capture.intern_stack(frames)
+    });
+    for step in 0..100 {
+        let is_slow = step % 10 == 9;
+        let end = start + if is_slow { 5 * MS } else { MS };
+        let row = &mut drawing.capture.steps[step];
+        (row.start_ns, row.end_ns) = (start, end);
+        let mut burst = |stack, at: Range<u64>, calls, bytes| {
+            drawing.capture.allocation_bursts.push(AllocationBurst {
+                start_ns: at.start,
+                end_ns: at.end,
+                process: ProcessId(0),
+                thread: Some(ThreadId(0)),
+                stack,
+                calls,
+                bytes,
+            });
+        };
+        burst(usual, start..start, 4, 400);
+        if is_slow {
+            burst(decode, start + MS..start + 3 * MS, 100, 100_000);
+            calls.push((start + 2 * MS, 30));
+        }
+        start = end;
+    }
+    for (end_ns, count) in calls {
+        drawn::system_calls(&mut drawing.capture, end_ns, "main;gz::Step;gz::decode", "read", count);
+    }
+    let tables = slow(&drawing.capture, Slow::Natural);
+    let [heap, system_calls] = ["slow_steps_heap", "slow_steps_syscalls"].map(|name| {
+        let table = tables.iter().find(|table| table.name == name).unwrap();
+        assert_eq!(table.notes, [""; 0]);
+        table
+    });
+    let columns = ["function", "slow", "typical", "difference", "verdict"];
+    assert_eq!(
+        cells(heap, &columns),
+        ["(all) | 104 | 4 | 100 | more", "gz::decode | 100 | 0 | 100 | more", "gz::usual | 4 | 4 | 0 | inconclusive"]
+    );
+    assert_eq!(cells(heap, &["bytes_difference"])[1], "100000");
+    assert_eq!(
+        cells(system_calls, &["function", "difference", "calls", "time_difference"]),
+        ["(all) | 30 |  | 300", "gz::decode | 30 | read +30.0 | 300"]
+    );
+}
+
+/// Sums of 10 ms do not say which of ten steps they belong to.
+#[test]
+fn allocations_of_a_time_longer_than_steps_are_spread_and_a_note_says_so() {
+    let mut drawing = Drawing::new().process(1, "sim").window(0..200 * MS).steps("main", 0, 1, 100, 1);
+    for (step, row) in drawing.capture.steps.iter_mut().enumerate() {
+        let start = step as u64 * MS;
+        (row.start_ns, row.end_ns) = (start, start + if step % 10 == 9 { MS } else { MS / 2 });
+    }
+    drawing.capture.allocation_bursts.push(AllocationBurst {
+        start_ns: 0,
+        end_ns: 100 * MS,
+        process: ProcessId(0),
+        thread: None,
+        stack: None,
+        calls: 1000,
+        bytes: 8000,
+    });
+    let tables = slow(&drawing.capture, Slow::Natural);
+    let table = tables.iter().find(|table| table.name == "slow_steps_heap").unwrap();
+    assert_eq!(cells(table, &["function", "slow", "typical"])[0], "(all) | 10 | 5");
+    assert!(table.notes[0].to_string().starts_with("The times of 100.00 % of these allocations"), "{}", table.notes[0]);
 }
