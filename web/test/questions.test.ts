@@ -53,12 +53,12 @@ const ANSWERS: ((reader: Reader) => Promise<void>)[] = [
     await reader.sees(reader.page.locator(".speed"), /0\.5\d.*Slower than real time: a step simulates 1\.00 ms and takes \d/s);
   },
   async (reader) => {
-    await reader.sees(reader.page.locator(".gains li").first(), /EntityGraph::vertices.*−\d+ µs.*RTF 0\.5\d → /s);
+    await reader.sees(reader.page.locator(".gains li").first(), /Physics::rebuild_pose_map.*−\d+ µs.*RTF 0\.5\d → /s);
   },
   async (reader) => {
     await reader.click(reader.page.locator(".gains .what").first());
-    await reader.isAt(/^#explore\?.*f=ground::ecs::EntityGraph::vertices/);
-    await reader.sees(reader.page.getByRole("region", { name: "Chosen function" }), /EntityGraph::vertices.*total/s);
+    await reader.isAt(/^#explore\?.*f=ground::physics::Physics::rebuild_pose_map/);
+    await reader.sees(reader.page.getByRole("region", { name: "Chosen function" }), /Physics::rebuild_pose_map.*total/s);
     await reader.page.getByRole("tabpanel").waitFor();
   },
   async (reader) => {
