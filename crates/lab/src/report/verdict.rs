@@ -110,14 +110,17 @@ fn gains(selections: &[Selection<'_>], findings: &Table, repeated: &[&Repeated<'
         let is_new = |gain: &Gain| !gain.function.as_ref().is_some_and(|function| named.contains(function));
         let on_path = on_the_path(one.typical, one.speed(), &label);
         let least = on_path.as_ref().map_or(LEAST_SHARE, |_| LARGE_SHARE);
+        let by_cost = by_cost(one.typical, &label, least);
+        let is_found = by_cost.iter().any(|gain| !is_new(gain));
         let mut functions: Vec<Gain> = on_path.into_iter().flatten().filter(is_new).take(most).collect();
-        for costly in by_cost(one.typical, &label, least).into_iter().filter(is_new) {
+        for costly in by_cost.into_iter().filter(is_new) {
             let is_listed = functions.iter().any(|gain| gain.function == costly.function);
             if functions.len() < most && !is_listed {
                 functions.push(costly);
             }
         }
-        if functions.is_empty() {
+        // A finding may name what costs most.
+        if functions.is_empty() && !is_found {
             functions.extend(subtrees(one.typical, one.speed(), &label).into_iter().filter(is_new).take(most));
         }
         gains.extend(functions);
@@ -215,12 +218,19 @@ fn subtrees(selection: &Selection<'_>, speed: Option<&Speed>, capture: &str) -> 
     let table = cost_tree::table(std::slice::from_ref(selection), &options);
     let depth = |row: usize| number(&value(&table, row, "depth")).unwrap_or(0.0);
     let mut found: Vec<Gain> = Vec::new();
-    let mut inside = None;
+    let (mut inside, mut has_owner) = (None, false);
     for row in 0..table.rows.len() {
         if inside.is_some_and(|depth_of| depth(row) > depth_of) {
             continue;
         }
         inside = None;
+        if depth(row) <= 1.0 {
+            has_owner = table.text(row, "kind") != Some("group");
+        }
+        // What an owned function calls belongs to it.
+        if has_owner && table.text(row, "kind") == Some("member") {
+            continue;
+        }
         let has_parts = row + 1 < table.rows.len() && depth(row + 1) > depth(row);
         let Some(mut gain) = cost_of(selection, capture, &table, row, LEAST_SHARE) else { continue };
         if has_parts && number(&gain.share).is_some_and(|share| share > NEARLY_ALL) {
