@@ -304,7 +304,10 @@ impl<W: Target> Assembler<W> {
             Body::Exit { tid } => self.exit(tid, time, record.cpu, sink),
             Body::Map(map) => self.map(map, sink),
             Body::Switch(switch) => self.add_switch(switch, &record, sink),
-            Body::Lost(count) => self.losses.lost_records = self.losses.lost_records.saturating_add(count),
+            Body::Lost(count) => {
+                self.losses.lost_records = self.losses.lost_records.saturating_add(count);
+                record.cpu.into_iter().for_each(|cpu| self.cpus.note_lost(cpu));
+            }
             Body::Throttled => self.losses.throttled += 1,
             Body::Other => {}
         }

@@ -20,6 +20,9 @@ use crate::written_switch::Sum;
 /// out a thread runs a few hundred instructions; an interrupt in between takes microseconds.
 const EARLY_WAKE_UP_NS: u64 = 50_000;
 
+/// A thread that runs for longer has mostly been sampled.
+pub const UNSAMPLED_NS: u64 = 1_000_000;
+
 /// What a thread appeared to do when the recording started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InitialState {
@@ -206,9 +209,7 @@ impl ThreadTimeline {
     pub fn switch_out(&mut self, time_ns: u64, preempted: bool) -> Option<OffCpu> {
         // Two switch-outs in a row: the switch-in between them was lost. The known state stays. It did not run before it was woken.
         if let State::Off(wait) = self.state {
-            let woken_ns = wait.wake_up.map_or(0, |wake_up| wake_up.time_ns);
-            self.unknown_ns += time_ns.saturating_sub(self.since_ns.max(self.seen_ns).max(woken_ns));
-            self.seen_ns = self.seen_ns.max(time_ns);
+            self.count_unknown(wait, time_ns);
             return None;
         }
         self.run_until(time_ns);
@@ -219,6 +220,20 @@ impl ThreadTimeline {
         self.last_stack_ns = if stack.is_some() { self.last_stack_ns.max(time_ns) } else { self.last_stack_ns };
         self.state = State::Off(OpenWait { state, stack, wake_up });
         None
+    }
+
+    /// A thread that is off the CPU by the records so far ran at this time, or until it: how long is unknown.
+    fn count_unknown(&mut self, wait: OpenWait, time_ns: u64) {
+        let woken_ns = wait.wake_up.map_or(0, |wake_up| wake_up.time_ns);
+        self.unknown_ns += time_ns.saturating_sub(self.since_ns.max(self.seen_ns).max(woken_ns));
+        self.seen_ns = self.seen_ns.max(time_ns);
+    }
+
+    /// The thread exits on a CPU. If the record of its switch-in is missing, it counts as off the CPU until now.
+    pub fn exit_on_cpu(&mut self, time_ns: u64, cpu: Option<u32>) -> Option<OffCpu> {
+        let State::Off(wait) = self.state else { return None };
+        self.count_unknown(wait, time_ns);
+        self.end_wait(time_ns, cpu)
     }
 
     /// The thread was switched in, or was sampled on a CPU.
@@ -235,6 +250,21 @@ impl ThreadTimeline {
             }
             State::Off(_) => self.end_wait(time_ns, cpu),
         }
+    }
+
+    /// The thread runs on a CPU whose last known switch was at `switched_ns`. If the record of its switch-in is missing, it came there
+    /// since then, and not before it was woken: a thread that ran before it has no records. It counts as running from then on, but
+    /// for no more than [`UNSAMPLED_NS`]. The rest is unknown.
+    pub fn appear(&mut self, time_ns: u64, switched_ns: u64, cpu: Option<u32>) -> Option<OffCpu> {
+        let State::Off(wait) = self.state else { return None };
+        let runnable_ns = match wait.state {
+            WaitState::Preempted => self.since_ns,
+            WaitState::Blocked => wait.wake_up?.time_ns,
+        };
+        let earliest_ns = runnable_ns.max(switched_ns).max(self.seen_ns).min(time_ns);
+        let since_ns = earliest_ns.max(time_ns.saturating_sub(UNSAMPLED_NS));
+        self.unknown_ns += since_ns - earliest_ns;
+        self.end_wait(since_ns, cpu)
     }
 
     /// The thread left the CPU at some time until now, and the record of it was lost. It counts as off the CPU since it was

@@ -22,6 +22,7 @@ use crate::entry::Sink;
 use crate::event_role::{Follow, Switches};
 use crate::kernel_record::ThreadIds;
 use crate::target::Target;
+use crate::thread_timeline::UNSAMPLED_NS;
 
 /// The CPUs that any record named.
 #[derive(Debug, Default)]
@@ -66,19 +67,21 @@ struct Cpu {
     left: Option<u32>,
     /// The last switch there that is known.
     switched_ns: u64,
+    /// Whether records were lost since.
+    is_uncertain: bool,
 }
 
 impl Cpus {
     /// A followed thread runs on a CPU. Returns the one that did so before.
     fn enter(&mut self, cpu: u32, tid: u32, time_ns: u64) -> Option<u32> {
-        let before = self.by_number.insert(cpu, Cpu { tid: Some(tid), left: None, switched_ns: time_ns });
+        let before = self.by_number.insert(cpu, Cpu { tid: Some(tid), switched_ns: time_ns, ..Cpu::default() });
         before.and_then(|before| before.tid).filter(|&before| before != tid)
     }
 
     /// A thread left a CPU, or one that is not followed came (`left` is then `None`). Returns the followed thread that ran
     /// there.
     fn leave(&mut self, cpu: u32, left: Option<u32>, time_ns: u64) -> Option<u32> {
-        self.by_number.insert(cpu, Cpu { tid: None, left, switched_ns: time_ns }).and_then(|before| before.tid)
+        self.by_number.insert(cpu, Cpu { left, switched_ns: time_ns, ..Cpu::default() }).and_then(|before| before.tid)
     }
 
     /// A CPU switches from this thread to another. If it is not the one that left last, its records are missing.
@@ -96,6 +99,17 @@ impl Cpus {
     /// When a thread that leaves a CPU was elsewhere for sure: at the last switch there, if that was not its own.
     fn elsewhere_until(&self, cpu: u32, tid: u32) -> Option<u64> {
         self.by_number.get(&cpu).filter(|known| known.tid != Some(tid)).map(|known| known.switched_ns)
+    }
+
+    /// Since when a CPU runs a thread that has no record of its switch-in.
+    fn unseen_since(&self, cpu: u32) -> Option<u64> {
+        let is_known = |known: &&Cpu| self.are_whole && known.tid.is_none() && !known.is_uncertain;
+        self.by_number.get(&cpu).filter(is_known).map(|known| known.switched_ns)
+    }
+
+    /// Records of a CPU were lost.
+    pub fn note_lost(&mut self, cpu: u32) {
+        self.by_number.entry(cpu).or_default().is_uncertain = true;
     }
 
     fn runs(&self, cpu: u32, tid: u32) -> bool {
@@ -122,7 +136,7 @@ impl<W: Target> Assembler<W> {
         sink: &mut impl Sink,
     ) {
         let elsewhere_until = cpu.and_then(|cpu| self.cpus.elsewhere_until(cpu, ids.tid));
-        self.is_on_cpu(ids.tid, cpu, time, sink);
+        self.runs_on_cpu(ids, cpu, time, sink);
         self.switch(ids, Some(time), sink, |timeline, time| {
             elsewhere_until.into_iter().for_each(|until| timeline.was_elsewhere_until(until));
             timeline.switch_out(time, leaving == Leaving::Preempted)
@@ -131,6 +145,24 @@ impl<W: Target> Assembler<W> {
         let is_last = matches!(leaving, Leaving::Dead | Leaving::BlockedOrDead);
         if is_last && self.threads.get(&ids.tid).is_some_and(|thread| thread.exit.is_some()) {
             self.end_exiting(ids.tid, time, sink);
+        }
+    }
+
+    /// A record shows that a thread runs on a CPU. If it was off, the record of its switch-in is missing.
+    pub(super) fn runs_on_cpu(&mut self, ids: ThreadIds, cpu: Option<u32>, time: u64, sink: &mut impl Sink) {
+        self.appears_on_cpu(ids, cpu, time, 0, sink);
+    }
+
+    /// A sample shows that a thread runs on a CPU. If it had done so for longer, there would be an earlier one.
+    pub(super) fn is_sampled_on_cpu(&mut self, ids: ThreadIds, cpu: Option<u32>, time: u64, sink: &mut impl Sink) {
+        self.appears_on_cpu(ids, cpu, time, time.saturating_sub(UNSAMPLED_NS), sink);
+    }
+
+    fn appears_on_cpu(&mut self, ids: ThreadIds, cpu: Option<u32>, time: u64, least_ns: u64, sink: &mut impl Sink) {
+        let switched_ns = cpu.and_then(|cpu| self.cpus.unseen_since(cpu));
+        self.is_on_cpu(ids.tid, cpu, time, sink);
+        if let Some(switched_ns) = switched_ns {
+            self.switch(ids, Some(time), sink, |timeline, time| timeline.appear(time, switched_ns.max(least_ns), cpu));
         }
     }
 
@@ -167,6 +199,11 @@ impl<W: Target> Assembler<W> {
 
     /// A thread exits. It still runs until its CPU switches to another, where that is recorded.
     pub(super) fn exit(&mut self, tid: u32, time: Option<u64>, cpu: Option<u32>, sink: &mut impl Sink) {
+        if let Some((thread, time)) = self.threads.get(&tid).zip(time).filter(|_| self.cpus.are_whole) {
+            let ids = ThreadIds { pid: thread.pid, tid };
+            self.runs_on_cpu(ids, cpu, time, sink);
+            self.switch(ids, Some(time), sink, |timeline, time| timeline.exit_on_cpu(time, cpu));
+        }
         let runs = self.cpus.are_whole && cpu.is_some_and(|cpu| self.cpus.runs(cpu, tid));
         // Only an import can wait: a live recording ends when all threads have.
         let may_switch = self.cpus.are_traced && self.follow == Follow::Everything;

@@ -41,7 +41,7 @@ impl<W: Target> Assembler<W> {
         let Some(ids) = record.thread() else { return self.add_idle_sample(role, at, sink) };
         let thread = self.thread(ids, record.time, sink);
         if let (Some(_), Some(time)) = (thread, record.time) {
-            self.is_on_cpu(ids.tid, record.cpu, time, sink);
+            self.is_sampled_on_cpu(ids, record.cpu, time, sink);
             self.switch(ids, record.time, sink, |timeline, time| timeline.on_cpu(time, record.cpu));
         }
         match (role, thread) {

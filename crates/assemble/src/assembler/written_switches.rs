@@ -229,7 +229,7 @@ mod tests {
     use crate::kernel_record::{Body, RawSample, Record};
     use crate::target::NoTarget;
     use crate::thread_timeline::InitialState;
-    use crate::written_switch::{DEAD, SWITCH, Sum};
+    use crate::written_switch::{DEAD, SWITCH, Sum, WAKE_UP};
 
     #[derive(Default)]
     struct Waits(Vec<Wait>);
@@ -305,6 +305,50 @@ mod tests {
         assert!(assembler.thread_ref(20).is_none());
         let off: Vec<(u64, u64)> = waits.0.iter().map(|wait| (wait.start_ns, wait.end_ns)).collect();
         assert_eq!(off, [(1, 10), (120, 150), (190, 190)], "it ran from 10 to 120, and from 150 to 190");
+    }
+
+    #[test]
+    fn a_thread_that_comes_after_a_hidden_one_runs_since_its_cpu_switched() {
+        // The kernel of a sandbox hides the sandbox's threads: the switch from one of them has no record.
+        let [pid, main, young] = [20_u64, 20, 21];
+        let [main, young] = [main, young].map(|tid| pid << 32 | tid);
+        let run = |lost: bool| {
+            let mut assembler = Assembler::new(NoTarget, Follow::Tree, Switches::WithWakeUps, Some(1));
+            let mut waits = Waits::default();
+            let threads = vec![InitialThread { tid: 20, name: String::new(), state: InitialState::Runnable }];
+            let process = InitialProcess { pid: 20, parent_pid: None, threads, mappings: Vec::new() };
+            assembler.add_running(&process, &mut waits);
+            let mut write = |assembler: &mut Assembler<NoTarget>, flags, time_ns, [first, second]: [u64; 2]| {
+                let raw: Vec<u8> =
+                    [flags, time_ns, first, second, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+                let sample = RawSample { raw: Some(raw.into()), ..RawSample::default() };
+                let record = Record { time: Some(time_ns), pid: None, tid: None, cpu: Some(0), body: Body::Other };
+                assembler.add_written(&SampleRecord { record: &record, sample: &sample, register_mask: 0 }, &mut waits);
+            };
+            // A hidden thread comes at 50 and at 900.
+            write(&mut assembler, SWITCH, 50, [main, 0]);
+            assembler.fork(
+                ThreadIds { pid: 20, tid: 21 },
+                ThreadIds { pid: 20, tid: 20 },
+                Some(60),
+                &mut Waits::default(),
+            );
+            write(&mut assembler, WAKE_UP, 500, [main, young]);
+            if lost {
+                assembler.cpus.note_lost(0);
+            }
+            let mut at_exit = Waits::default();
+            assembler.exit(21, Some(800), Some(0), &mut at_exit);
+            write(&mut assembler, SWITCH | DEAD, 900, [young, 0]);
+            write(&mut assembler, SWITCH, 1_000, [main, 0]);
+            assembler.finish(Some(1_100), &mut waits);
+            let waits = at_exit.0.iter().chain(&waits.0).filter(|wait| wait.end_ns > wait.start_ns);
+            let waits = waits.map(|wait| (wait.thread.0, wait.start_ns, wait.end_ns)).collect::<Vec<_>>();
+            (waits, assembler.losses().unknown_cpu_ns)
+        };
+        assert_eq!(run(false), (vec![(0, 50, 900), (0, 1_000, 1_100)], None), "the thread ran from its start at 60");
+        let lost = (vec![(1, 60, 800), (0, 50, 900), (0, 1_000, 1_100)], Some(740));
+        assert_eq!(run(true), lost, "who ran until then is unknown");
     }
 
     #[test]

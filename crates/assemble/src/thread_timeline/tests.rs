@@ -159,6 +159,25 @@ fn a_lost_switch_in_leaves_the_time_since_the_cpu_was_free_open() {
 }
 
 #[test]
+fn a_thread_that_appears_on_a_cpu_ran_for_the_last_millisecond_if_it_was_woken() {
+    let appears = |woken: bool, time_ns, switched_ns| {
+        let mut timeline = ThreadTimeline::running(0);
+        timeline.switch_out(100, false);
+        if woken {
+            timeline.wake_up(WakeUp { time_ns: 2_000, waker: None, stack: None });
+        }
+        let end_ns = timeline.appear(time_ns, switched_ns, None).map(|wait| wait.end_ns);
+        (end_ns, timeline.unknown_ns)
+    };
+    assert_eq!(appears(true, 9_000, 1_000), (Some(2_000), 0));
+    assert_eq!(appears(true, 9_000, 4_000), (Some(4_000), 0));
+    assert_eq!(appears(true, 1_009_000, 4_000), (Some(9_000), 5_000));
+    assert_eq!(appears(true, 9_000, 10_000), (Some(9_000), 0), "the rings of two CPUs can disagree");
+    assert_eq!(appears(false, 9_000, 4_000), (None, 0), "when it was woken is unknown");
+    assert!(ThreadTimeline::running(0).appear(9_000, 4_000, None).is_none(), "it is known to run");
+}
+
+#[test]
 fn sums_take_as_much_time_as_their_waits_and_no_more_than_there_is() {
     let mut timeline = ThreadTimeline::running(100);
     timeline.set_summed(true);
@@ -190,7 +209,7 @@ proptest::proptest! {
     #[test]
     fn running_runnable_and_blocked_add_up_to_the_lifetime(
         born in 0..3u8,
-        events in proptest::collection::vec((0u64..200_000, 0..7u8), 0..60),
+        events in proptest::collection::vec((0u64..200_000, 0..8u8), 0..60),
     ) {
         let mut timeline = match born {
             0 => ThreadTimeline::created(1000),
@@ -213,6 +232,7 @@ proptest::proptest! {
                 3 => timeline.switch_out(time, true),
                 4 => timeline.on_cpu(time, Some(1)),
                 5 => { timeline.lose_switch_out(time); None }
+                6 => timeline.appear(time, time.saturating_sub(after), Some(1)),
                 _ => { timeline.wake_up(WakeUp { time_ns: time, waker: None, stack: None }); None }
             });
         }
