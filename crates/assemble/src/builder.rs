@@ -361,7 +361,7 @@ impl Builder {
         let marks = self.marks.resolve(&mut capture);
         let malformed = &mut capture.info.losses.malformed_records;
         *malformed = malformed.saturating_add(self.malformed);
-        let switch_cost_ns = self.exit_usage.and_then(|exit| switch_cost_ns(&capture, exit, &self.rooms)).unwrap_or(0);
+        let switch_cost_ns = self.exit_usage.and_then(|exit| self.rooms.cost_in_ns(&capture, exit)).unwrap_or(0);
         // The cost is that of all waits, so it is unknown if some are lost.
         let switch_cost_ns = if self.has_lost_waits { 0 } else { switch_cost_ns };
         // Without some waits, running time is not exact.
@@ -452,15 +452,6 @@ fn note_problems(capture: &mut Capture, problems: BTreeSet<String>) {
     if count > MAX_PROBLEM_NOTES {
         notes.push(format!("{} more modules lack names for similar reasons.", count - MAX_PROBLEM_NOTES));
     }
-}
-
-/// What the kernel charges a launched program for a switch before its record, if nothing was lost.
-fn switch_cost_ns(capture: &Capture, exit: ExitUsage, rooms: &Rooms) -> Option<u64> {
-    let losses = &capture.info.losses;
-    let is_whole = losses.lost_records == 0 && losses.unknown_cpu_ns.is_none_or(|ns| ns == 0);
-    capture.processes.first().filter(|process| is_whole && process.pid == exit.pid)?;
-    let by_switches_ns = capture.threads.iter().try_fold(0_u64, |sum, thread| sum.checked_add(thread.cpu_ns?))?;
-    rooms.cost_ns(by_switches_ns, exit.cpu_ns)
 }
 
 /// A thread took a name; the one it had becomes one of its earlier names.

@@ -8,7 +8,9 @@
 
 use std::ops::Range;
 
-use stepscope_model::Wait;
+use stepscope_model::{Capture, Wait};
+
+use crate::kernel_account::ExitUsage;
 
 /// The most that the kernel charges for a switch before its record.
 const MOST_NS: u64 = 20_000;
@@ -26,8 +28,16 @@ impl Rooms {
         self.0[(waits.room_ns() / NS_PER_US) as usize] += waits.count;
     }
 
+    /// The cost of a switch in a launched program, if no record was lost. Unknown time may be a part of what is missing.
+    pub fn cost_in_ns(&self, capture: &Capture, exit: ExitUsage) -> Option<u64> {
+        let losses = &capture.info.losses;
+        capture.processes.first().filter(|process| losses.lost_records == 0 && process.pid == exit.pid)?;
+        let by_switches_ns = capture.threads.iter().try_fold(0_u64, |sum, thread| sum.checked_add(thread.cpu_ns?))?;
+        self.cost_ns(by_switches_ns.checked_add(losses.unknown_cpu_ns.unwrap_or(0))?, exit.cpu_ns)
+    }
+
     /// The cost of a switch for which the runs last as long as the kernel's account says. `None` if there is none.
-    pub fn cost_ns(&self, by_switches_ns: u64, by_kernel_ns: u64) -> Option<u64> {
+    fn cost_ns(&self, by_switches_ns: u64, by_kernel_ns: u64) -> Option<u64> {
         let missing_ns = by_kernel_ns.checked_sub(by_switches_ns.saturating_add(BEFORE_EXEC_NS))?;
         let added_ns = |cost_ns: u64| -> u64 {
             let of_room = |(us, &runs): (usize, &u64)| runs.saturating_mul(cost_ns.min(us as u64 * NS_PER_US));
@@ -70,6 +80,8 @@ impl Waited {
 
 #[cfg(test)]
 mod tests {
+    use stepscope_model::{Process, Thread};
+
     use super::*;
 
     /// 50 runs with a room of 30 µs, and 50 with one of 4 µs.
@@ -90,6 +102,21 @@ mod tests {
         assert_eq!(cost_ns(50 * 14_000), Some(10_000), "4 µs for one half, 10 µs for the other");
         assert_eq!(cost_ns(50 * 24_000 + 1), None, "more than switches can cost");
         assert_eq!(rooms().cost_ns(CPU_NS, CPU_NS), None, "nothing is missing");
+    }
+
+    #[test]
+    fn a_little_unknown_time_hides_no_cost() {
+        const CPU_NS: u64 = 90_000_000;
+        let cost_ns = |unknown_cpu_ns, lost_records| {
+            let mut capture = Capture::default();
+            capture.add_process(Process { pid: 40, ..Process::default() });
+            capture.add_thread(Thread { tid: 40, cpu_ns: Some(CPU_NS), ..Thread::default() });
+            let losses = &mut capture.info.losses;
+            (losses.unknown_cpu_ns, losses.lost_records) = (Some(unknown_cpu_ns), lost_records);
+            rooms().cost_in_ns(&capture, ExitUsage { pid: 40, cpu_ns: CPU_NS + BEFORE_EXEC_NS + 200_000 })
+        };
+        assert_eq!([0, 100_000, 300_000].map(|unknown_ns| cost_ns(unknown_ns, 0)), [Some(2_000), Some(1_000), None]);
+        assert_eq!(cost_ns(0, 1), None, "what is missing may be lost");
     }
 
     #[test]
