@@ -402,8 +402,8 @@ mod tests {
         let capture = drawing.steps("main", 0, 4_000, 1, 500).steps("main", 4_000, 1_000, 2, 500).capture;
         let shown = drawn::selected(&capture, &[], crate::analyses::step_times::tables);
         let (summary, loops) = (summary(&capture), &shown[0]);
-        assert_eq!(cells(&summary, &["steps", "step_median"]), ["3 | 1,000"]);
-        assert_eq!(cells(loops, &["steps", "first_step", "median"]), ["3 | 4,000 | 1,000"]);
+        assert_eq!(cells(&summary, &["steps", "step_median"]), ["3 | 1000"]);
+        assert_eq!(cells(loops, &["steps", "first_step", "median"]), ["3 | 4000 | 1000"]);
         assert_eq!(
             cells(&summary, &["step_p95", "step_p99", "step_max"]),
             cells(&shown[1], &["p95", "p99", "max"])[..1]
