@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use stepscope_store::{Manifest, Selection, decode, encode};
+use stepscope_store::{Manifest, StoreSource, decode, encode};
 
 /// Parses `bytes` as the manifest of a run in a store, and as a source on the command line that names captures of one.
 pub fn parse(bytes: &[u8]) {
@@ -18,6 +18,6 @@ pub fn parse(bytes: &[u8]) {
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     assert!(text.is_empty() || decode(&encode(text)) == text);
-    let _ = Selection::parse(text);
-    let _ = Selection::parse(&format!("store:{text}"));
+    let _ = StoreSource::parse(text);
+    let _ = StoreSource::parse(&format!("store:{text}"));
 }
