@@ -10,6 +10,7 @@ const SCREENS: [hash: string, sign: string][] = [
   ["#explore?capture=0&pane=flame", "document.querySelectorAll('section.timeline canvas, section.pane canvas').length > 1"],
   ["#explore?capture=0&pane=functions", "document.querySelector('#pane [role=grid]') !== null"],
   ["#explore?capture=0&pane=tree", "document.querySelector('.tree-cell') !== null"],
+  ["#explore?capture=0&pane=source", "document.querySelector('#pane')?.textContent.length > 20"],
   ["#explore?capture=0&order=time&startup=", "document.querySelectorAll('#pane canvas').length > 0"],
   ["#explore?capture=0&inverted=&weight=offcpu", "document.querySelectorAll('#pane canvas').length > 0"],
   ["#compare", "document.querySelector('.compare h2') !== null"],

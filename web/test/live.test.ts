@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { boxOf, browserTest, skipped } from "./browser.ts";
+import { firefoxTest } from "./firefox.ts";
 import { PROGRAM, lackingProgram, view, type ServedView } from "./served.ts";
 
 const SIMULATOR = join(PROGRAM, "../ground");
@@ -59,22 +60,25 @@ function lacking(): string | undefined {
 
 const reason = lacking();
 
+/** Serves the simulator while it is recorded: `run` are its arguments. */
+async function recordedLive(run: string[], body: (served: ServedView) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "stepscope-live-"));
+  writeFileSync(join(folder, "paced.sdf"), PACED);
+  const served = await view("--live", "-o", join(folder, "capture"), "--", SIMULATOR, "run", ...run.map((argument) => argument.replace("FOLDER", folder)));
+  try {
+    await body(served);
+  } finally {
+    await served.end();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 /** A test of a program while it is recorded: `run` are the arguments of the simulator. */
 function liveTest(name: string, run: string[], body: (page: Page, served: ServedView) => Promise<void>): void {
   if (reason) return skipped(name, reason);
   browserTest(
     name,
-    async (page) => {
-      const folder = mkdtempSync(join(tmpdir(), "stepscope-live-"));
-      writeFileSync(join(folder, "paced.sdf"), PACED);
-      const served = await view("--live", "-o", join(folder, "capture"), "--", SIMULATOR, "run", ...run.map((argument) => argument.replace("FOLDER", folder)));
-      try {
-        await body(page, served);
-      } finally {
-        await served.end();
-        rmSync(folder, { recursive: true, force: true });
-      }
-    },
+    (page) => recordedLive(run, (served) => body(page, served)),
     { served: true, expected: /ERR_(CONNECTION_REFUSED|CONNECTION_RESET|EMPTY_RESPONSE)/ },
   );
 }
@@ -152,3 +156,22 @@ liveTest("on a phone the live bar fits, and what is being saved when the recordi
   await said.waitFor();
   assert.ok(existsSync(join(/ in (.*)\.$/.exec((await said.textContent())!)![1], "capture.json")));
 });
+
+if (reason) skipped("a program is shown in Firefox while it runs", reason);
+else {
+  firefoxTest("a program is shown in Firefox while it runs", (page) =>
+    recordedLive(["--sdf", "FOLDER/paced.sdf", "--seconds", "300"], async (served) => {
+      await page.open(`${served.address}#explore`);
+      await page.until("document.querySelectorAll('.strip canvas, .lanes-picture canvas').length > 1");
+      const steps = "Number(/^[\\d,]+/.exec(document.querySelector('.step-figures')?.textContent ?? '')?.[0].replaceAll(',', ''))";
+      const seen = Number(await page.text(steps));
+      await page.until(`${steps} > ${seen || 0}`);
+      process.kill(childOf(served.pid, "ground"), "SIGINT");
+      const finished = "[...document.querySelectorAll('button')].find((one) => one.textContent === 'Show the capture')";
+      await page.until(`${finished} !== undefined`);
+      await page.text(`${finished}.click()`);
+      await page.until("document.querySelector('[aria-label=\"Live recording\"]') === null && document.querySelector('.strip canvas') !== null");
+      assert.equal(await page.text("document.querySelectorAll('.failure').length"), "0");
+    }),
+  );
+}
