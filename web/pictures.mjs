@@ -43,6 +43,5 @@ async function zoom(page, name) {
 
 await picture("report.html", "report.png", 1280, 960);
 await picture("flame.svg", "flamegraph.png", 1400, 640, (page) => zoom(page, "ground_step"));
-// Frames as wide as on the wider side, so that those that have vanished are seen.
-await picture("difference.svg", "difference.png", 1200, 860, (page) => page.keyboard.press("w"));
+await picture("difference.svg", "difference.png", 1200, 860);
 await browser.close();
