@@ -2,44 +2,10 @@
 // nobody has recorded before. What a recording of one capture cannot answer, a recorded run does: see questions.test.ts.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after } from "node:test";
 import type { Page } from "playwright-core";
-import { browserTest, skipped } from "./browser.ts";
-import { lackingProgram, PROGRAM, view, type ServedView } from "./served.ts";
+import { recorded, SIMULATOR } from "./recorded.ts";
 
-const SIMULATOR = join(PROGRAM, "../ground");
-const folder = mkdtempSync(join(tmpdir(), "stepscope-fresh-"));
-let served: Promise<ServedView> | undefined;
-
-after(async () => {
-  await (await served)?.end();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-/** The address of the recording, which all tests share. */
-async function address(): Promise<string> {
-  if (!served) {
-    const capture = join(folder, "fresh.capture");
-    const program = [SIMULATOR, "run", "--n", "300", "--static", "--slow", "full-scan", "--seconds", "2"];
-    const recorded = spawnSync(PROGRAM, ["record", "--with", "heap,syscalls", "-o", capture, "--", ...program], { encoding: "utf8" });
-    assert.equal(recorded.status, 0, recorded.stderr);
-    served = view(capture, "--owned", "ground::*");
-  }
-  return (await served).address;
-}
-
-const lacking = !existsSync(SIMULATOR)
-  ? "the bundled simulator is not built (cargo build --workspace)"
-  : (lackingProgram() ?? (spawnSync(PROGRAM, ["doctor"]).status === 0 ? undefined : "nothing can be recorded on this machine"));
-
-function freshTest(name: string, body: (page: Page) => Promise<void>): void {
-  if (lacking) return skipped(name, lacking);
-  browserTest(name, body, { served: true, width: 1280, height: 900 });
-}
+const { address, test: freshTest } = recorded("fresh.capture", "--with", "heap,syscalls", "--", SIMULATOR, "run", "--n", "300", "--static", "--slow", "full-scan", "--seconds", "2");
 
 async function open(page: Page, hash: string): Promise<void> {
   await page.goto(`${await address()}${hash}`);

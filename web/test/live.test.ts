@@ -1,7 +1,6 @@
 // A recording in a real browser while it goes on.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,9 +8,8 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { boxOf, browserTest, skipped } from "./browser.ts";
 import { firefoxTest } from "./firefox.ts";
-import { PROGRAM, lackingProgram, view, type ServedView } from "./served.ts";
-
-const SIMULATOR = join(PROGRAM, "../ground");
+import { SIMULATOR, lackingRecording } from "./recorded.ts";
+import { view, type ServedView } from "./served.ts";
 
 /** The process of this name below a process. */
 function childOf(parent: number, name: string): number {
@@ -53,12 +51,7 @@ function neverReads(address: string): Promise<Socket> {
   });
 }
 
-function lacking(): string | undefined {
-  if (!existsSync(SIMULATOR)) return "the bundled simulator is not built (cargo build --workspace)";
-  return lackingProgram() ?? (spawnSync(PROGRAM, ["doctor"]).status === 0 ? undefined : "nothing can be recorded on this machine");
-}
-
-const reason = lacking();
+const reason = lackingRecording();
 
 /** Serves the simulator while it is recorded: `run` are its arguments. */
 async function recordedLive(run: string[], body: (served: ServedView) => Promise<void>): Promise<void> {

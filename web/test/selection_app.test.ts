@@ -1,44 +1,12 @@
 // What is selected by name, and who had the CPU, on a recording that is made here: two programs that share one CPU.
 
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { after } from "node:test";
 import type { Page } from "playwright-core";
-import { boxOf, browserTest, skipped } from "./browser.ts";
-import { lackingProgram, PROGRAM, view, type ServedView } from "./served.ts";
+import { boxOf } from "./browser.ts";
+import { recorded, SIMULATOR } from "./recorded.ts";
 
-const SIMULATOR = join(PROGRAM, "../ground");
-const folder = mkdtempSync(join(tmpdir(), "stepscope-selection-"));
-let served: Promise<ServedView> | undefined;
-
-after(async () => {
-  await (await served)?.end();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-/** The address of the recording, which all tests share. */
-async function address(): Promise<string> {
-  if (!served) {
-    const capture = join(folder, "two.capture");
-    const one = `${SIMULATOR} run --n 300 --static --seconds 1`;
-    const recorded = spawnSync(PROGRAM, ["record", "-o", capture, "--", "taskset", "-c", "0", "sh", "-c", `${one} & ${one} & wait`], { encoding: "utf8" });
-    assert.equal(recorded.status, 0, recorded.stderr);
-    served = view(capture, "--owned", "ground::*");
-  }
-  return (await served).address;
-}
-
-const lacking = !existsSync(SIMULATOR)
-  ? "the bundled simulator is not built (cargo build --workspace)"
-  : (lackingProgram() ?? (spawnSync(PROGRAM, ["doctor"]).status === 0 ? undefined : "nothing can be recorded on this machine"));
-
-function selectionTest(name: string, body: (page: Page) => Promise<void>): void {
-  if (lacking) return skipped(name, lacking);
-  browserTest(name, body, { served: true, width: 1280, height: 900 });
-}
+const one = `${SIMULATOR} run --n 300 --static --seconds 1`;
+const { address, test: selectionTest } = recorded("two.capture", "--", "taskset", "-c", "0", "sh", "-c", `${one} & ${one} & wait`);
 
 async function open(page: Page, hash: string): Promise<void> {
   await page.goto(`${await address()}${hash}`);
