@@ -45,14 +45,14 @@ pub(super) fn step_waits(
     let (Some(loops), Some((count, _))) = (&seen.loops, seen.steps()) else { return Vec::new() };
     let steps = loops.main();
     let within = |blocked: Range<u64>| (steps.time_within(&blocked), steps.at(blocked.start));
-    let mut waits = of_threads(seen, class, (&seen.loop_threads(), count, seen.whole_ns()), counts, within);
+    let whole = seen.whole_ns();
     // Who ends a wait may have waited for a thread without a CPU, and such time is no part of the whole. What the loop's thread runs stays in any case.
     let run_ns =
         |step: &Step| seen.off_cpu.spent(step.thread, step.start_ns..step.end_ns).map_or(0, |spent| spent.running);
     let running = steps.rows().iter().map(run_ns).sum::<u64>() as f64 / steps.rows().len().max(1) as f64;
-    let most = (seen.whole_ns() - running).max(0.0);
-    waits.iter_mut().for_each(|wait| wait.gain = Gain::of_waiting(wait.ns.min(most), seen.whole_ns()));
-    waits
+    let most = (whole - running).max(0.0);
+    let gain = |ns: f64| Gain::of_waiting(ns.min(most), whole);
+    of_threads(seen, class, (&seen.loop_threads(), count, whole), counts, within, gain)
 }
 
 /// Without steps: waits of a class of each thread, that take 5 % of the time in which it runs or is blocked. It has to run for as
@@ -70,9 +70,8 @@ pub(super) fn thread_waits(seen: &Seen<'_, '_>, class: WaitClass) -> Vec<StepWai
     let within = |blocked: Range<u64>| (blocked.end.min(span.end).saturating_sub(blocked.start.max(span.start)), None);
     let mut waits: Vec<StepWait> = Vec::new();
     for (thread, able) in threads {
-        let mut own = of_threads(seen, class, (&[thread], 1, able), |_, _| true, within);
-        own.iter_mut().for_each(|wait| wait.gain = Gain::of_phase_waiting(wait.ns, able));
-        waits.extend(own);
+        let gain = |ns: f64| Gain::of_phase_waiting(ns, able);
+        waits.extend(of_threads(seen, class, (&[thread], 1, able), |_, _| true, within, gain));
     }
     waits.sort_by(|a, b| b.ns.total_cmp(&a.ns));
     // One function of several threads is one finding.
@@ -81,13 +80,15 @@ pub(super) fn thread_waits(seen: &Seen<'_, '_>, class: WaitClass) -> Vec<StepWai
     waits
 }
 
-/// The waits of threads, in a number of steps of a length. `within` has the part of a wait that counts, and its step.
+/// The waits of threads, in a number of steps of a length. `within` has the part of a wait that counts, and its step; `gain` what it gains
+/// to wait no more for so long in each step.
 fn of_threads(
     seen: &Seen<'_, '_>,
     class: WaitClass,
     (threads, count, whole): (&[ThreadId], usize, f64),
     counts: impl Fn(ThreadId, &Wait) -> bool,
     within: impl Fn(Range<u64>) -> (u64, Option<usize>),
+    gain: impl Fn(f64) -> Gain,
 ) -> Vec<StepWait> {
     let mut classes = Classes::new(seen.capture(), seen.functions());
     let mut sums: FxHashMap<FunctionId, Sum> = FxHashMap::default();
@@ -120,7 +121,7 @@ fn of_threads(
             ns,
             in_steps: sum.steps.len() as f64 / count as f64,
             ended_by: ended_by.map(|(id, _)| id),
-            gain: Gain::of_waiting(ns, whole),
+            gain: gain(ns),
         }
     };
     waits.into_iter().map(wait).filter(|wait| 100.0 * wait.ns / whole >= LEAST).collect()

@@ -53,15 +53,12 @@ struct Counted<'c, 'a> {
     by_call: BTreeMap<(Caller, &'a str), [f64; 2]>,
     /// Those of each function that are of times of several steps that are longer than a typical step, and all of it.
     of_coarse: BTreeMap<Caller, [f64; 2]>,
-    /// All counted, and those of such times.
-    all: f64,
-    coarse: f64,
 }
 
 impl<'c, 'a> Counted<'c, 'a> {
     fn new(comparison: &'c Comparison<'a>) -> Self {
         let (by_function, total, by_call) = (BTreeMap::new(), BySteps::new(), BTreeMap::new());
-        Self { comparison, by_function, total, by_call, of_coarse: BTreeMap::new(), all: 0.0, coarse: 0.0 }
+        Self { comparison, by_function, total, by_call, of_coarse: BTreeMap::new() }
     }
 
     /// Adds what happened in a time. It is spread over the steps that the time lies in.
@@ -73,9 +70,9 @@ impl<'c, 'a> Counted<'c, 'a> {
         for (step, part) in single.into_iter().chain(pieces) {
             let count = quantities[0] * part;
             let [coarse, all] = self.of_coarse.entry(caller).or_default();
-            (self.all, *all) = (self.all + count, *all + count);
+            *all += count;
             if part < 1.0 && length > self.comparison.sets.typical_ns.1 {
-                (self.coarse, *coarse) = (self.coarse + count, *coarse + count);
+                *coarse += count;
             }
             let Some(kind) = self.comparison.sets.of_position(step) else { continue };
             let of_function = self.by_function.entry(caller).or_default();
@@ -87,6 +84,11 @@ impl<'c, 'a> Counted<'c, 'a> {
                 self.by_call.entry((caller, call)).or_default()[kind as usize] += quantities[0] * part;
             }
         }
+    }
+
+    /// The same of all functions.
+    fn coarse_of_all(&self) -> [f64; 2] {
+        self.of_coarse.values().fold([0.0; 2], |[coarse, all], one| [coarse + one[0], all + one[1]])
     }
 
     fn is_in_main(&self, thread: Option<ThreadId>) -> bool {
@@ -117,7 +119,8 @@ impl<'c, 'a> Counted<'c, 'a> {
             calls: self.calls_of(caller),
             is_coarse: self.of_coarse.get(caller).is_some_and(|[coarse, all]| coarse * 2.0 > *all),
         };
-        let is_coarse = self.coarse * 2.0 > self.all;
+        let [coarse, all] = self.coarse_of_all();
+        let is_coarse = coarse * 2.0 > all;
         let means = self.means(&self.total, Some(bootstrap));
         let total = Row { caller: None, means, calls: String::new(), is_coarse };
         std::iter::once(total).chain(order.iter().enumerate().map(of_function)).collect()
@@ -143,7 +146,8 @@ impl<'c, 'a> Counted<'c, 'a> {
 
     fn notes(&self, what: &'static str) -> Vec<Note> {
         const MUCH: f64 = 10.0;
-        let share = if self.all > 0.0 { 100.0 * self.coarse / self.all } else { 0.0 };
+        let [coarse, all] = self.coarse_of_all();
+        let share = if all > 0.0 { 100.0 * coarse / all } else { 0.0 };
         let is_coarse = share > MUCH;
         let note = is_coarse.then(|| {
             note!(
