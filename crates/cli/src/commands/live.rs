@@ -162,13 +162,16 @@ fn wait_after_failure(live: &LiveRecording, interrupted: &AtomicBool) -> ExitCod
 fn wait_for_parent(parent: u32, live: &LiveRecording) -> ExitCode {
     let (is_over, over) = mpsc::channel();
     thread::spawn(move || {
-        let _ = io::stdin().read(&mut [0]);
-        let _ = is_over.send(());
+        // Without a byte, the recorder is gone.
+        if matches!(io::stdin().read(&mut [0]), Ok(1)) {
+            let _ = is_over.send(());
+        }
     });
     while std::os::unix::process::parent_id() == parent {
         match over.recv_timeout(LOOK_EVERY) {
             Ok(()) => return ExitCode::SUCCESS,
-            Err(_) => thread::sleep(LOOK_EVERY),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => thread::sleep(LOOK_EVERY),
         }
     }
     last_words(live);
