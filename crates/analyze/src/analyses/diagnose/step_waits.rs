@@ -81,7 +81,7 @@ pub(super) fn thread_waits(seen: &Seen<'_, '_>, class: WaitClass) -> Vec<StepWai
 }
 
 /// The waits of threads, in a number of steps of a length. `within` has the part of a wait that counts, and its step; `gain` what it gains
-/// to wait no more for so long in each step.
+/// to wait no more for this time in each step.
 fn of_threads(
     seen: &Seen<'_, '_>,
     class: WaitClass,
